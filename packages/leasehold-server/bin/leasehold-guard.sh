@@ -21,7 +21,7 @@ command -v curl >/dev/null || run_in_node "$@"
 socket=
 pid=$PPID
 while [ -z "$socket" ]; do
-  case $pid in '' | 0 | 1 | *[!0-9]*) run_in_node "$@" ;; esac
+  case $pid in '' | 0 | *[!0-9]*) run_in_node "$@" ;; esac
   for file in "$HOME/.local/state/leasehold/guards/$pid-"*.sock; do
     agent=${file##*-}
     kill -0 "${agent%.sock}" 2>/dev/null || continue

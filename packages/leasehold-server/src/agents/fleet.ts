@@ -19,7 +19,11 @@ import { type FilePath, keyOf, keysAbove } from './paths.ts'
 
 const AGENTS_KEYS = `services/${AGENTS_SERVICE}/`
 const PAGE = 1000
+/** Keys that are read to list the agents. */
+const KEYS_READ_MAX = 10_000
 const SHOWN_MAX = 100
+/** Names under which one connection announces itself. */
+const NAMES_MAX = 100
 
 /** What to look at: exactly one of these. */
 export interface Target {
@@ -83,10 +87,10 @@ export class Fleet {
   }
 
   /** Who holds and waits for it. For a path: also for a folder above it, or a file in it. */
-  async who(target: Target): Promise<{ keys: KeyView[]; history: PastHold[] }> {
-    const { prefix } = target
-    if (prefix !== undefined) return { keys: await this.keys(prefix), history: [] }
+  async who(target: Target): Promise<{ keys: KeyView[]; history: PastHold[]; more: boolean }> {
     const key = this.#keyOf(target)
+    const { prefix } = target
+    if (prefix !== undefined) return { ...(await this.#keysBelow(prefix)), history: [] }
     const claims = await this.#claimsOn(target)
     const { tenures } = await this.#store.read({ history: key })
     const history = tenures.map(({ holder, heldSince, endedAt, end }) => ({
@@ -95,13 +99,12 @@ export class Fleet {
       until: isoTime(endedAt),
       end: [end.reason, end.by && `by ${end.by}`, end.why].filter(Boolean).join(', '),
     }))
-    return { keys: [viewOf(key, claims)], history }
+    return { keys: [viewOf(key, claims)], history, more: false }
   }
 
-  /** The keys with this prefix, with their holders and queues. */
+  /** The first keys with this prefix, with their holders and queues. */
   async keys(prefix: string): Promise<KeyView[]> {
-    const { keys } = await this.#store.read({ prefix, limit: SHOWN_MAX })
-    return keys.map(({ key, claims }) => viewOf(key, claims))
+    return (await this.#keysBelow(prefix)).keys
   }
 
   watchKeys(prefix: string, changed: () => void): Watch {
@@ -136,6 +139,12 @@ export class Fleet {
     const id = agentId(agent)
     const metadata = { doing, ...(paths && { paths: paths.join('\n').slice(0, 4000) }) }
     const known = this.#registrations.get(id)
+    if (known === undefined && this.#registrations.size >= NAMES_MAX) {
+      throw new LeaseholdError(
+        'limit-exceeded',
+        `this connection has announced ${NAMES_MAX} agents, the maximum: use the same name in every call`,
+      )
+    }
     const spec = { metadata, ...(capabilities && { capabilities }) }
     if (known !== undefined) await (await known).update(spec)
     else {
@@ -149,7 +158,8 @@ export class Fleet {
     if (capabilities !== undefined) this.#capabilities.set(agent, capabilities)
   }
 
-  async agents(): Promise<AgentView[]> {
+  /** `more`: some holds are missing, because the store has more keys than were read. */
+  async agents(): Promise<{ agents: AgentView[]; more: boolean }> {
     const found = await this.#leasehold.registry.find(AGENTS_SERVICE, { status: 'any' })
     const views = new Map<string, { -readonly [Name in keyof AgentView]: AgentView[Name] }>()
     for (const { id, capabilities, metadata } of found) {
@@ -163,7 +173,8 @@ export class Fleet {
         waits: [],
       })
     }
-    for (const { main, isHeld } of await this.#noted()) {
+    const { holds, more } = await this.#noted()
+    for (const { main, isHeld } of holds) {
       const party = partyOf(main)
       const name = agentId(party.agent)
       const view = views.get(name) ?? { agent: party.agent, holds: [], waits: [] }
@@ -171,7 +182,7 @@ export class Fleet {
       else view.waits = [...view.waits, party]
       views.set(name, view)
     }
-    return [...views.values()]
+    return { agents: [...views.values()], more }
   }
 
   /** Asks all holders to give it back. Their agents see it with their next answer. */
@@ -198,7 +209,7 @@ export class Fleet {
     return (await this.#claimsOn(target)).filter((it) => it.heldSince !== undefined)
   }
 
-  /** Who would lose something by a break. */
+  /** The claims that a break would end. */
   async breakable(target: Target): Promise<readonly Claim[]> {
     const holding = await this.holdersOf(target)
     if (holding.length > 0) return holding
@@ -206,6 +217,19 @@ export class Fleet {
       'claim-not-found',
       `nobody holds ${nameOf(target)}: call acquire, it is free`,
     )
+  }
+
+  /** Other keys that end with these claims: a program may hold several things under one lease. */
+  async alsoEnding(claims: readonly Claim[]): Promise<readonly Key[]> {
+    const tokens = new Set(claims.map(({ lease, token }) => `${lease}/${token}`))
+    const leases = [...new Set(claims.map(({ lease }) => lease))]
+    const readings = await Promise.all(
+      leases.map((lease) => this.#store.read({ lease, limit: SHOWN_MAX })),
+    )
+    const others = readings
+      .flatMap((reading) => reading.claims)
+      .filter(({ lease, token }) => !tokens.has(`${lease}/${token}`))
+    return [...new Set(others.map(({ key }) => key))]
   }
 
   /** Gives the leases of these claims a last deadline. */
@@ -247,13 +271,18 @@ export class Fleet {
     })
   }
 
-  #keyOf({ key, path }: Target): Key {
-    if (path !== undefined) return keyOf(this.#holds.fileOf(path))
-    if (key !== undefined) return key
+  #keyOf({ key, path, prefix }: Target): Key {
+    const given = [key, path, prefix].filter((it) => it !== undefined)
+    if (given.length === 1) return path === undefined ? given[0]! : keyOf(this.#holds.fileOf(path))
     throw new LeaseholdError(
       'invalid-argument',
       "give one of key, such as 'deploy/staging', path, such as 'src/index.ts', or prefix, such as 'deploy/'",
     )
+  }
+
+  async #keysBelow(prefix: string): Promise<{ keys: KeyView[]; more: boolean }> {
+    const { keys, more } = await this.#store.read({ prefix, limit: SHOWN_MAX })
+    return { keys: keys.map(({ key, claims }) => viewOf(key, claims)), more }
   }
 
   /** The claims that exclude a holder of the target, the holding ones first; each hold once. */
@@ -275,12 +304,20 @@ export class Fleet {
   }
 
   /** All holds of agents. Who may not read all keys sees only what is announced. */
-  async #noted(): Promise<NotedHold[]> {
-    const { keys } = await this.#store.read({ prefix: '', limit: PAGE }).catch((error) => {
-      if (isLeaseholdError(error, 'forbidden')) return { keys: [] }
-      throw error
-    })
-    return notedHolds(keys.flatMap(({ claims }) => claims))
+  async #noted(): Promise<{ holds: NotedHold[]; more: boolean }> {
+    const claims: Claim[] = []
+    let after: Key | undefined
+    let more = true
+    for (let read = 0; more && read < KEYS_READ_MAX; read += PAGE) {
+      const page = await this.#store.read({ prefix: '', limit: PAGE, after }).catch((error) => {
+        if (isLeaseholdError(error, 'forbidden')) return { keys: [], more: false }
+        throw error
+      })
+      for (const { claims: each } of page.keys) claims.push(...each)
+      after = page.keys.at(-1)?.key
+      more = page.more && after !== undefined
+    }
+    return { holds: notedHolds(claims), more }
   }
 }
 

@@ -46,7 +46,7 @@ export interface Party {
   readonly purpose: string
   readonly for: readonly string[]
   readonly mode: 'exclusive' | 'shared'
-  /** ISO times. `since`: it holds, or waits, since then. `until`: the latest end of its hold. */
+  /** ISO times. `since`: it holds, or waits, since then. `until`: the latest end of its hold, if it has one. */
   readonly since: string
   readonly until: string | null
   readonly token: number
@@ -55,7 +55,8 @@ export interface Party {
 export function partyOf(claim: Claim): Party {
   const note = noteOf(claim)
   const since = claim.heldSince ?? claim.claimedAt
-  const latest = note?.max === undefined ? Infinity : since + note.max
+  const isHolding = claim.heldSince !== undefined
+  const latest = isHolding && note?.max !== undefined ? since + note.max : Infinity
   return {
     agent: note?.agent ?? claim.holder,
     purpose: note?.purpose ?? claim.value ?? '',

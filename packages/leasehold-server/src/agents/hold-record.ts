@@ -22,6 +22,10 @@ export interface RecordSpec {
   readonly claims: readonly LockKey[]
   /** The name of the pool that it asks. */
   readonly pool?: string | undefined
+  /** The name of what must be done once, and is done under this hold. */
+  readonly once?: string | undefined
+  /** The keys that its agent named: tasks that can be marked as done. */
+  readonly keys?: readonly string[]
   readonly askedAt: number
 }
 
@@ -34,6 +38,8 @@ export class HoldRecord implements RecordSpec {
   readonly note: HoldNote
   readonly claims: readonly LockKey[]
   readonly pool: string | undefined
+  readonly once: string | undefined
+  readonly keys: readonly string[]
   readonly askedAt: number
   /** Ends the wait. */
   readonly abandon = new AbortController()
@@ -48,11 +54,13 @@ export class HoldRecord implements RecordSpec {
   /** Fulfilled when it no longer waits. */
   settled: Promise<void> = Promise.resolve()
 
-  constructor({ handle, note, claims, pool, askedAt }: RecordSpec) {
+  constructor({ handle, note, claims, pool, once, keys = [], askedAt }: RecordSpec) {
     this.handle = handle
     this.note = note
     this.claims = claims
     this.pool = pool
+    this.once = once
+    this.keys = keys
     this.askedAt = askedAt
   }
 
@@ -84,6 +92,7 @@ export class HoldRecord implements RecordSpec {
     }
     this.state = 'held'
     this.heldAt = now()
+    this.isReported = false
     if (grip.signal.aborted) this.lose(lossText(grip.signal.reason), now())
   }
 
@@ -100,7 +109,7 @@ export class HoldRecord implements RecordSpec {
     if (state !== 'held' && state !== 'waiting') return
     this.state = 'released'
     this.endedAt = at
-    this.abandon.abort()
+    if (state === 'waiting') this.abandon.abort()
     await this.grip?.release()
   }
 

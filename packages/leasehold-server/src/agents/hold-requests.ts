@@ -1,26 +1,11 @@
 import type { Leasehold, Mode } from 'leasehold'
 import type { Clock, LeaseStore, Random } from 'leasehold/port'
 import type { AheadParty } from './ahead.ts'
+import type { Ceilings } from './ceilings.ts'
 import type { HoldRecord } from './hold-record.ts'
 import type { PathOptions } from './paths.ts'
 
 /** What agents ask for, and what they get. */
-
-/** Limits against forgetting, in milliseconds. */
-export interface Ceilings {
-  /** The longest time that one hold may last. */
-  readonly maxHold: number
-  /** Everything is released if no tool was called for this long. */
-  readonly idle: number
-  /** A hold that came after waiting is released if its agent does not ask for it within this time. */
-  readonly turn: number
-}
-
-export const DEFAULT_CEILINGS: Ceilings = {
-  maxHold: 8 * 3_600_000,
-  idle: 2 * 3_600_000,
-  turn: 10 * 60_000,
-}
 
 export interface Wanted {
   readonly keys?: readonly string[] | undefined
@@ -75,17 +60,12 @@ export interface DoneTask {
   readonly at: string
 }
 
-export interface AgentNotice {
-  readonly about: 'asked-back' | 'your-turn' | 'lost' | 'ceiling'
-  readonly hold?: string | undefined
-  readonly agent?: string | undefined
-  readonly text: string
-}
-
 export interface Skipped {
   busy: number
   done: number
   unable: number
+  /** Not reached before the call had to answer. */
+  untried: number
 }
 
 export interface AgentHoldsOptions {

@@ -1,15 +1,9 @@
 export { AgentHolds, WAIT_MAX_MS } from './agent-holds.ts'
+export type { AgentNotice } from './agent-notices.ts'
 export type { AgentSession, Caller, SessionOf } from './agent-session.ts'
 export type { AheadParty } from './ahead.ts'
 export { askBack } from './asks.ts'
+export { type Ceilings, DEFAULT_CEILINGS, idleLimit } from './ceilings.ts'
 export { Fleet, type FleetOptions, type Target } from './fleet.ts'
 export { noteOf } from './hold-note.ts'
-export {
-  type AgentHoldsOptions,
-  type AgentNotice,
-  type Ceilings,
-  DEFAULT_CEILINGS,
-  type HoldView,
-  type Outcome,
-  type Skipped,
-} from './hold-requests.ts'
+export type { AgentHoldsOptions, HoldView, Outcome, Skipped } from './hold-requests.ts'

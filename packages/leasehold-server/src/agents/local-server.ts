@@ -11,6 +11,8 @@ const UNUSED = '60s'
 const START_TIMEOUT_MS = 15_000
 const PROBE_EVERY_MS = 50
 const PROBE_TIMEOUT_MS = 1000
+/** How often to look whether it still listens. */
+const LOOK_EVERY_MS = 2000
 const HOST = '127.0.0.1'
 
 export interface LocalServerOptions {
@@ -50,6 +52,16 @@ export async function localServer({ port, data, clock }: LocalServerOptions): Pr
     'timeout',
     `the lease server that was started on ${url} does not listen after ${START_TIMEOUT_MS / 1000} s. Run 'leasehold serve --store file:${folder}' to see why, or name a server with --server`,
   )
+}
+
+/** Starts the server again if it has ended, for as long as this process lives. */
+export function keepLocalServer(options: LocalServerOptions): void {
+  const { clock } = options
+  clock.timer(clock.now() + LOOK_EVERY_MS, () => {
+    void localServer(options)
+      .catch(() => {})
+      .then(() => keepLocalServer(options))
+  })
 }
 
 function defaultFolder(): string {

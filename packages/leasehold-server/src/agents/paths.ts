@@ -46,15 +46,22 @@ export function filePath(given: string, { folder, repository }: PathOptions): Fi
   if (folder === undefined) return remotePath(given, repository)
   const absolute = realPath(resolve(folder, given))
   const root = worktreeOf(absolute)
-  if (root === undefined) {
-    const name = repository === undefined ? NO_REPOSITORY : checkedName(repository)
-    return { repository: REPOSITORY_PREFIX + name, path: partsOf(absolute).join('/') }
+  const path = root === undefined ? absolute : relative(root.folder, absolute)
+  const name = repositoryName(root, folder, repository)
+  return { repository: REPOSITORY_PREFIX + name, path: partsOf(path).join('/') }
+}
+
+/** A given name is that of the folder's repository. A file in another one keeps the other's name. */
+function repositoryName(
+  root: Worktree | undefined,
+  folder: string,
+  repository: string | undefined,
+): string {
+  if (repository !== undefined) {
+    const name = checkedName(repository)
+    if (root?.common === worktreeOf(realPath(folder))?.common) return name
   }
-  const name = repository === undefined ? nameOf(root.common) : checkedName(repository)
-  return {
-    repository: REPOSITORY_PREFIX + name,
-    path: partsOf(relative(root.folder, absolute)).join('/'),
-  }
+  return root === undefined ? NO_REPOSITORY : nameOf(root.common)
 }
 
 /** A path on another machine, which cannot be looked at. */
@@ -146,10 +153,13 @@ function readSmall(file: string): string | undefined {
   }
 }
 
-/** Follows links in the part of the path that exists. */
+/**
+ * Follows links in the part of the path that exists, and spells it as the file system does: some
+ * ignore case.
+ */
 function realPath(absolute: string): string {
   try {
-    return realpathSync(absolute)
+    return realpathSync.native(absolute)
   } catch {
     const parent = dirname(absolute)
     return parent === absolute ? absolute : join(realPath(parent), basename(absolute))

@@ -43,7 +43,7 @@ const NEWEST = { versionNegotiation: { mode: { pin: '2026-07-28' } } }
 
 interface ClientOptions {
   /** What a person answers when the server asks. Without it, the client cannot ask anybody. */
-  readonly person?: (message: string) => boolean
+  readonly person?: (message: string) => boolean | Promise<boolean>
   readonly headers?: Record<string, string>
 }
 
@@ -111,7 +111,7 @@ async function connected(name: ClientName, transport: unknown, { person }: Clien
   if (person !== undefined) {
     const answer = async ({ params }: { params: { message: string } }) => ({
       action: 'accept' as const,
-      content: { confirm: person(params.message) },
+      content: { confirm: await person(params.message) },
     })
     if (client instanceof NewClient) client.setRequestHandler('elicitation/create', answer)
     else client.setRequestHandler(ElicitRequestSchema, answer)

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LeaseholdGuard } from '../../bin/opencode-guard.js'
 import { editedPaths } from '../../src/agents/guard/edited-paths.ts'
-import { isLauncher } from '../../src/agents/guard/processes.ts'
+import { ancestorsOf, isLauncher } from '../../src/agents/guard/processes.ts'
 import { BIN } from '../setup/run-leasehold.ts'
 import { Place, type ServerProcess } from '../setup/server-process.ts'
 import { type Agent, startAgent } from './clients.ts'
@@ -220,6 +220,20 @@ it('tells npx and shells that run leasehold mcp from agent hosts', () => {
   const hosts = ['claude -p explain leasehold mcp', '/usr/bin/codex', 'node /usr/bin/codex', 'bash']
   expect(launchers.filter((command) => !isLauncher(command))).toEqual([])
   expect(hosts.filter(isLauncher)).toEqual([])
+})
+
+it('finds an agent host that is process 1, as in a container', async () => {
+  // A process whose parent has ended gets a new one: process 1, unless another process adopts it.
+  const orphan = execFileSync('sh', ['-c', 'sleep 1000 >/dev/null 2>&1 & echo $!'], {
+    encoding: 'utf8',
+  })
+  const pid = Number(orphan)
+  try {
+    const parents = await ancestorsOf(pid)
+    expect(parents.at(-1)?.pid).toBe(1)
+  } finally {
+    process.kill(pid)
+  }
 })
 
 it('reads the files of an edit from the input of Claude Code, Codex and opencode', () => {

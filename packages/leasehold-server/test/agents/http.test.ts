@@ -1,4 +1,5 @@
 import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { remoteStore } from 'leasehold/remote'
 import { type TestClock, testStore } from 'leasehold/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { afterFile } from '../../../leasehold/test/setup/after-file.ts'
@@ -8,6 +9,32 @@ import { CLIENTS, httpAgent } from './clients.ts'
 
 const MINUTE = 60_000
 const purpose = 'work'
+
+const INITIALIZE = {
+  protocolVersion: '2025-11-25',
+  capabilities: {},
+  clientInfo: { name: 'plain', version: '1' },
+}
+
+/** The requests of a client of 2025 that opens no stream to listen. */
+async function withoutListening(url: string, requests: readonly object[], session = '') {
+  const answers = []
+  for (const [id, request] of requests.entries()) {
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...(session && { 'mcp-session-id': session }),
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id, ...request }),
+    })
+    session ||= answer.headers.get('mcp-session-id') ?? ''
+    const type = answer.headers.get('content-type')
+    answers.push({ session, status: answer.status, type, text: await answer.text() })
+  }
+  return answers
+}
 
 /** A server whose time stands still until it is moved. */
 async function timedServer() {
@@ -49,6 +76,55 @@ describe('agents over HTTP', () => {
     await expect.poll(() => server.mcp.stats.streams).toBe(0)
     await clock.advance(MINUTE + 1000)
     expect(await holders('k')).toBe(0)
+  })
+
+  it('without a name are there for as long as the stream of their session is open', async () => {
+    const { clock, holders, mcp, server } = await timedServer()
+    const ada = await httpAgent('sdk 1', mcp(''))
+    await expect.poll(() => server.mcp.stats.streams).toBe(1)
+    await ada.call('acquire', { keys: ['k'], purpose })
+    await clock.advance(60 * MINUTE)
+    expect(await holders('k')).toBe(1)
+    await ada.client.close()
+    await expect.poll(() => server.mcp.stats.streams).toBe(0)
+    await clock.advance(MINUTE + 1000)
+    expect(await holders('k')).toBe(0)
+  })
+
+  it('that never listen keep their holds after a call that was answered by a stream', async () => {
+    const { clock, holders, mcp } = await timedServer()
+    const answers = await withoutListening(mcp('agent=plain'), [
+      { method: 'initialize', params: INITIALIZE },
+      { method: 'tools/call', params: { name: 'acquire', arguments: { keys: ['k'], purpose } } },
+    ])
+    expect(answers.at(-1)!.type).toContain('text/event-stream')
+    expect(answers.at(-1)!.text).toContain('held')
+    await clock.advance(9 * MINUTE)
+    expect(await holders('k')).toBe(1)
+    await clock.advance(2 * MINUTE)
+    expect(await holders('k')).toBe(0)
+  })
+
+  it('lose a session that they do not use for an hour, when another begins', async () => {
+    const { clock, mcp } = await timedServer()
+    const [first] = await withoutListening(mcp('agent=a'), [
+      { method: 'initialize', params: INITIALIZE },
+    ])
+    const call = { method: 'tools/call', params: { name: 'mine', arguments: {} } }
+    const isKnown = async () => {
+      const [answer] = await withoutListening(mcp('agent=a'), [call], first!.session)
+      return answer!.status !== 404
+    }
+    await clock.advance(59 * MINUTE)
+    expect(await isKnown()).toBe(true)
+    await clock.advance(59 * MINUTE)
+    await httpAgent('sdk 1', mcp('agent=b'))
+    expect(await isKnown()).toBe(true)
+    await clock.advance(61 * MINUTE)
+    expect(await isKnown()).toBe(true)
+    await clock.advance(61 * MINUTE)
+    await httpAgent('sdk 1', mcp('agent=c'))
+    expect(await isKnown()).toBe(false)
   })
 
   it('find their holds again by their name, from another connection', async () => {
@@ -115,6 +191,56 @@ describe('agents over HTTP', () => {
     expect(refused.text).toBe('the person did not agree. Wait, or do other work')
     expect(questions[0]).toMatch(/Agent bob wants to take "k" away from ada \(never ends/)
     expect((await attempt()).data.broken).toMatchObject([{ agent: 'ada' }])
+  })
+
+  it.each(CLIENTS)(
+    'ask again if another holds it after the person agreed, with %s',
+    async (name) => {
+      const { holders, mcp } = await timedServer()
+      const ada = await httpAgent(name, mcp('agent=ada'))
+      const cy = await httpAgent(name, mcp('agent=cy'))
+      const { data } = await ada.call('acquire', { keys: ['k'], purpose: 'first' })
+      const questions: string[] = []
+      const person = async (message: string) => {
+        questions.push(message)
+        if (questions.length > 1) return false
+        await ada.call('release', { hold: data.hold })
+        await cy.call('acquire', { keys: ['k'], purpose: 'second' })
+        return true
+      }
+      const bob = await httpAgent(name, mcp('agent=bob'), { person })
+      const refused = await bob.call('break_hold', { key: 'k', why: 'stuck', after: '1s' })
+      expect(refused.text).toContain('the person did not agree')
+      expect(questions).toEqual([
+        expect.stringContaining('ada (first'),
+        expect.stringContaining('cy (second'),
+      ])
+      expect(await holders('k')).toBe(1)
+    },
+  )
+
+  it('tell the person what else ends with a hold of another program', async () => {
+    const { server, mcp } = await timedServer()
+    const store = await remoteStore(server.url)
+    afterFile(() => store.close())
+    const claims = [{ key: 'k' }, { key: 'also' }]
+    await store.grant({ holder: 'program', ttl: 30_000, claims: [claims[0]!] }).then((granted) => {
+      if (granted.outcome !== 'granted') throw new Error(granted.outcome)
+      return store.claim({ lease: granted.lease, claims: [claims[1]!] })
+    })
+    const questions: string[] = []
+    const person = (message: string) => questions.push(message) < 0
+    const bob = await httpAgent('client 2', mcp('agent=bob'), { person })
+    await bob.call('break_hold', { key: 'k', why: 'stuck' })
+    expect(questions).toEqual([expect.stringMatching(/program .*With it they lose also\.$/)])
+  })
+
+  it('give an idle limit that the server can keep', async () => {
+    const { mcp } = await timedServer()
+    for (const idle of ['900ms', '3h', 'x']) {
+      const [answer] = await withoutListening(mcp(`agent=a&idle=${idle}`), [{ method: 'ping' }])
+      expect(answer).toMatchObject({ status: 400, text: expect.stringContaining('idle is') })
+    }
   })
 
   it('of another web page are refused', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { remoteStore } from 'leasehold/remote'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { afterFile } from '../../../leasehold/test/setup/after-file.ts'
+import { shellWord } from '../../src/agents/mcp/break-tool.ts'
 import { BIN } from '../setup/run-leasehold.ts'
 import { Place, type ServerProcess } from '../setup/server-process.ts'
 import { CLIENTS, startAgent } from './clients.ts'
@@ -58,6 +59,14 @@ describe.each(CLIENTS)('a client, %s', (name) => {
     const limit = 200 * (await slowness())
     expect(await freedAfter(key, () => child.kill('SIGKILL'))).toBeLessThan(limit)
   })
+})
+
+it('quotes what a model wrote in a command for a person', () => {
+  expect(shellWord('deploy/a:1')).toBe('deploy/a:1')
+  for (const text of ['$(date)', "it's `date`", 'a b', '', '; date', '"', 'two\nlines']) {
+    const said = execFileSync('sh', ['-c', `printf %s ${shellWord(text)}`], { encoding: 'utf8' })
+    expect(said).toBe(text)
+  }
 })
 
 describe('an MCP server', () => {
@@ -113,7 +122,7 @@ describe('an MCP server', () => {
     const mute = await startAgent('sdk 1', [...args, '--agent', 'mute'])
     const refused = await mute.call('break_hold', { key: 'stuck', why: 'it hangs' })
     expect(refused).toMatchObject({ isError: true })
-    expect(refused.text).toContain('leasehold break "stuck" --after 30s --why "it hangs"')
+    expect(refused.text).toContain("leasehold break stuck --after 30s --why 'it hangs'")
 
     const free = await startAgent('sdk 1', [...args, '--agent', 'free', '--allow-break'])
     const broken = await free.call('break_hold', { key: 'stuck', why: 'it hangs', after: '100ms' })

@@ -144,6 +144,9 @@ describe.each(WAYS)('the tools for $client over $transport', ({ client, transpor
     expect(await wrong('wait', { hold: 'hold-x' })).toContain('no such hold')
     expect(await wrong('release', {})).toContain('give either hold or all: true')
     expect(await wrong('who', {})).toContain('give one of key')
+    expect(await wrong('break_hold', { key: 'a', path: 'b', why: 'x' })).toContain(
+      'give one of key',
+    )
     expect(await wrong('ask_back', { key: 'free', why: 'x' })).toContain(
       'nobody holds "free": call acquire',
     )
@@ -152,6 +155,10 @@ describe.each(WAYS)('the tools for $client over $transport', ({ client, transpor
     await expect(ada.client.readResource({ uri: 'leasehold://keyz' })).rejects.toMatchObject(
       invalid,
     )
+    await expect(ada.client.readResource({ uri: 'leasehold://keys/50%' })).rejects.toMatchObject({
+      ...invalid,
+      message: expect.stringContaining('Write %25 for %'),
+    })
     if (client === 'client 2') return
     await expect(ada.follow(['leasehold://keyz'], () => {})).rejects.toMatchObject({
       ...invalid,
@@ -179,6 +186,11 @@ describe.each(WAYS)('the tools for $client over $transport', ({ client, transpor
     expect(second.data).toMatchObject({ state: 'waiting', ahead: [{ agent: adaName }] })
     await ada.call('release', { hold: first.data.hold })
     expect((await ada.call('wait', { hold: second.data.hold })).data.resources).toEqual(['5170'])
+    // The other agents of a connection keep what they have, and are named.
+    const left = await ada.call('release', { all: true })
+    expect(left.data).toMatchObject({ released: [], next: expect.stringContaining('still have 1') })
+    const all = await ada.call('release', { all: true, agent: 'sub' })
+    expect(all.data.released).toEqual([second.data.hold])
 
     await ada.call('announce', { doing: 'the checkout', capabilities: ['css'] })
     await ada.call('announce', { doing: 'the basket' })

@@ -1,6 +1,5 @@
 import type { AgentSession } from '../agent-session.ts'
-import { type AheadParty, aheadText } from '../ahead.ts'
-import { partyOf } from '../hold-note.ts'
+import { type AheadParty, aheadParty, aheadText } from '../ahead.ts'
 
 /** What an agent is about to edit. */
 export interface GuardQuestion {
@@ -32,11 +31,7 @@ export async function decide(
     if (others.length > 0) {
       return {
         allow: false,
-        text: refusal(
-          path,
-          others.map((it) => ({ key: it.key, ...partyOf(it) })),
-          holds.waitingFor(path),
-        ),
+        text: refusal(path, others.map(aheadParty), holds.waitingFor(path)),
       }
     }
     if (holding.length === 0) free.push(path)

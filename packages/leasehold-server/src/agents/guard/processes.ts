@@ -15,7 +15,8 @@ interface Parent {
 export async function ancestorsOf(pid: number): Promise<Parent[]> {
   const found: Parent[] = []
   let at = await parentOf(pid)
-  for (; at !== undefined && at > 1; at = await parentOf(at)) {
+  // In a container the agent host may be process 1.
+  for (; at !== undefined; at = await parentOf(at)) {
     found.push({ pid: at, command: await commandOf(at) })
     if (found.length === ANCESTORS_MAX) break
   }

@@ -10,8 +10,8 @@ import {
 import type { Access, Admission, Credentials, Principal } from '../../access/index.ts'
 import { AgentHolds } from '../agent-holds.ts'
 import type { AgentSession, Caller } from '../agent-session.ts'
+import { DEFAULT_CEILINGS } from '../ceilings.ts'
 import { Fleet } from '../fleet.ts'
-import { DEFAULT_CEILINGS } from '../hold-requests.ts'
 
 /** Everything of an agent is released if it calls no tool for this long, unless it asks for more. */
 export const HTTP_IDLE_MS = 10 * 60_000

@@ -8,10 +8,10 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { invalid, LeaseholdError, milliseconds } from 'leasehold/port'
+import { invalid, LeaseholdError } from 'leasehold/port'
 import { credentialsOf } from '../../access/index.ts'
 import { packageVersion } from '../../config/index.ts'
-import { DEFAULT_CEILINGS } from '../hold-requests.ts'
+import { DEFAULT_CEILINGS, idleLimit } from '../ceilings.ts'
 import { agentServer } from '../mcp/server.ts'
 import { answerSubscriptions, urisIn } from '../mcp/stdio.ts'
 import { Subscriptions } from '../mcp/subscriptions.ts'
@@ -20,6 +20,8 @@ import type { McpOptions, McpStats } from './serve-mcp.ts'
 
 /** Protocol sessions of clients of 2025, on one server. */
 const PROTOCOL_SESSIONS_MAX = 10_000
+/** A session without a request for this long has ended. */
+const SESSION_UNUSED_MS = 3_600_000
 /** Streams of one server that are open at the same time. */
 const STREAMS_MAX = 1000
 const NAME = /^[\w.:@-]{1,100}$/
@@ -28,6 +30,8 @@ const NAME = /^[\w.:@-]{1,100}$/
 interface ProtocolSession {
   readonly transport: WebStandardStreamableHTTPServerTransport
   readonly identity: AgentIdentity
+  /** Requests that are being answered: streams, too. */
+  calls: number
   usedAt: number
 }
 
@@ -70,7 +74,7 @@ export class McpEndpoint {
     reply.raw.once('close', () => {
       this.#open.delete(gone)
       admission.leave()
-      gone.abort()
+      if (!reply.raw.writableFinished) gone.abort()
     })
     const delay = admission.payload(Number(request.headers['content-length'] ?? 0))
     if (delay > 0) {
@@ -79,11 +83,14 @@ export class McpEndpoint {
     const identity = identityOf(request, admission.principal)
     const web = webRequest(request, gone.signal)
     const body = request.body ?? undefined
-    const isLegacy = await isLegacyRequest(web, body)
-    const response = await (isLegacy
-      ? this.#serveSession(web, body, identity)
-      : this.#serveRequest(web, body, identity))
-    return this.#send(reply, response, identity)
+    if (!(await isLegacyRequest(web, body))) {
+      const isListening = (body as { method?: unknown })?.method === 'subscriptions/listen'
+      const response = await this.#serveRequest(web, body, identity)
+      return this.#send(reply, response, isListening ? identity : undefined)
+    }
+    const session = this.#sessionOf(web, identity)
+    if (session === undefined) return this.#send(reply, await this.#begin(web, body, identity))
+    return this.#serveSession(session, web, body, reply)
   }
 
   /** A request of 2026: it stands alone, and so does its server object. */
@@ -96,24 +103,42 @@ export class McpEndpoint {
     return handler.fetch(web, { parsedBody: body })
   }
 
-  async #serveSession(web: Request, body: unknown, identity: AgentIdentity): Promise<Response> {
-    const id = web.headers.get('mcp-session-id')
-    const known = id === null ? undefined : this.#protocolSessions.get(id)
-    if (known === undefined) {
-      if (id !== null) return refusal(404, -32001, 'no such session: initialize again', body)
-      if (!isInitialize(body)) {
-        return refusal(400, -32000, 'the header Mcp-Session-Id is missing: initialize first', body)
-      }
-      return (await this.#begin(identity, body)).handleRequest(web, { parsedBody: body })
-    }
-    if (known.identity.principal !== identity.principal) {
-      return refusal(404, -32001, 'no such session: initialize again', body)
-    }
-    known.usedAt = this.#options.clock.now()
-    return known.transport.handleRequest(web, { parsedBody: body })
+  /** The session that a request of 2025 names. A handle is good for its own principal only. */
+  #sessionOf(web: Request, { principal }: AgentIdentity): ProtocolSession | undefined {
+    const session = this.#protocolSessions.get(web.headers.get('mcp-session-id') ?? '')
+    return session?.identity.principal === principal ? session : undefined
   }
 
-  async #begin(
+  async #serveSession(
+    session: ProtocolSession,
+    web: Request,
+    body: unknown,
+    reply: FastifyReply,
+  ): Promise<FastifyReply> {
+    const { transport, identity } = session
+    const isListening = web.method === 'GET'
+    session.calls++
+    reply.raw.once('close', () => {
+      session.calls--
+      session.usedAt = this.#options.clock.now()
+    })
+    const response = await transport.handleRequest(web, { parsedBody: body })
+    return this.#send(reply, response, isListening ? identity : undefined)
+  }
+
+  /** The first request of a session. */
+  async #begin(web: Request, body: unknown, identity: AgentIdentity): Promise<Response> {
+    if (web.headers.has('mcp-session-id')) {
+      return refusal(404, -32001, 'no such session: initialize again', body)
+    }
+    if (!isInitialize(body)) {
+      return refusal(400, -32000, 'the header Mcp-Session-Id is missing: initialize first', body)
+    }
+    const transport = await this.#connect(identity, body)
+    return transport.handleRequest(web, { parsedBody: body })
+  }
+
+  async #connect(
     identity: AgentIdentity,
     body: unknown,
   ): Promise<WebStandardStreamableHTTPServerTransport> {
@@ -136,16 +161,23 @@ export class McpEndpoint {
       this.#protocolSessions.delete(id)
     }
     const usedAt = this.#options.clock.now()
-    this.#protocolSessions.set(id, { transport, identity: named, usedAt })
+    this.#protocolSessions.set(id, { transport, identity: named, usedAt, calls: 0 })
     return transport
   }
 
+  /** Clients that die do not end their sessions. */
   #makeRoom(): void {
+    const unused = [...this.#protocolSessions.values()].filter(({ calls }) => calls === 0)
+    const before = this.#options.clock.now() - SESSION_UNUSED_MS
+    for (const { transport, usedAt } of unused) if (usedAt < before) void transport.close()
     if (this.#protocolSessions.size < PROTOCOL_SESSIONS_MAX) return
-    const oldest = [...this.#protocolSessions.values()].reduce((a, b) =>
-      a.usedAt <= b.usedAt ? a : b,
-    )
-    void oldest.transport.close()
+    if (unused.length === 0) {
+      throw new LeaseholdError(
+        'limit-exceeded',
+        `${PROTOCOL_SESSIONS_MAX} MCP sessions are open, the maximum: ask again later`,
+      )
+    }
+    void unused.reduce((a, b) => (a.usedAt <= b.usedAt ? a : b)).transport.close()
   }
 
   #serverFor(identity: AgentIdentity) {
@@ -169,10 +201,11 @@ export class McpEndpoint {
     }
   }
 
+  /** `listener`: the agent that is there while the response lasts. */
   async #send(
     reply: FastifyReply,
     response: Response,
-    identity: AgentIdentity,
+    listener?: AgentIdentity,
   ): Promise<FastifyReply> {
     const { body, headers, status } = response
     if (body === null || !headers.get('content-type')?.startsWith('text/event-stream')) {
@@ -184,14 +217,18 @@ export class McpEndpoint {
       throw new LeaseholdError('limit-exceeded', `${STREAMS_MAX} streams are open: ask again later`)
     }
     this.#stats.streams++
-    const closeStream = await this.#sessions.streamOf(identity)
-    reply.hijack()
-    reply.raw.writeHead(status, Object.fromEntries(headers)).flushHeaders()
-    await copyTo(reply.raw, body).catch((error) => {
-      this.#options.log.debug({ err: error }, 'an MCP stream failed')
-    })
-    this.#stats.streams--
-    closeStream()
+    let closeStream = () => {}
+    try {
+      if (listener !== undefined) closeStream = await this.#sessions.streamOf(listener)
+      reply.hijack()
+      reply.raw.writeHead(status, Object.fromEntries(headers)).flushHeaders()
+      await copyTo(reply.raw, body).catch((error) => {
+        this.#options.log.debug({ err: error }, 'an MCP stream failed')
+      })
+    } finally {
+      this.#stats.streams--
+      closeStream()
+    }
     return reply
   }
 }
@@ -220,14 +257,8 @@ function identityOf(
   if (agent !== undefined && !NAME.test(agent)) {
     throw invalid(`agent is ${JSON.stringify(agent)}: use 1 to 100 letters, digits and . _ : @ -`)
   }
-  return { credentials, principal, name: agent, repository, idle: idleOf(idle) }
-}
-
-function idleOf(given: string | undefined): number | undefined {
-  if (given === undefined) return undefined
-  const ms = milliseconds(given as '10m', 'idle')
-  if (ms <= DEFAULT_CEILINGS.idle) return ms
-  throw invalid(`idle is ${given}: use at most ${DEFAULT_CEILINGS.idle / 60_000}m`)
+  const limit = idle === undefined ? undefined : idleLimit(idle, 'idle', DEFAULT_CEILINGS.idle)
+  return { credentials, principal, name: agent, repository, idle: limit }
 }
 
 /** A client without a name in its URL is known by its session. */

@@ -2,6 +2,7 @@ import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { isLeaseholdError } from 'leasehold/port'
 import type { AgentHolds } from '../agent-holds.ts'
 import { type AheadParty, aheadText } from '../ahead.ts'
+import type { HoldRecord } from '../hold-record.ts'
 import type { Outcome, Skipped } from '../hold-requests.ts'
 import type { OutcomeAnswer } from './schemas.ts'
 
@@ -64,7 +65,7 @@ export function outcomeAnswer(
     case 'waiting': {
       const { record, ahead, position } = outcome
       const { handle: hold, note } = record
-      const next = waitingText(hold, ahead)
+      const next = waitingText(record, ahead)
       return { state: 'waiting', hold, for: [...note.for], position, ahead: listOf(ahead), next }
     }
     case 'busy':
@@ -90,12 +91,14 @@ function skippedOf({ skipped }: { readonly skipped?: Skipped }): { skipped?: Ski
   return skipped === undefined ? {} : { skipped }
 }
 
-function waitingText(hold: string, ahead: readonly AheadParty[]): string {
+function waitingText({ handle: hold, pool }: HoldRecord, ahead: readonly AheadParty[]): string {
   const own = ahead.find(({ yours }) => yours !== undefined)
   if (own !== undefined) {
     return `You wait for yourself: your own hold ${own.yours} (${own.purpose}) has ${own.key}. Release that one, or use it and release ${hold}`
   }
-  return `${aheadText(ahead)}. You are in the queue under hold ${hold}. Call wait with it, or do other work meanwhile: a notice tells you when it is your turn. If it is urgent, call ask_back. Do not touch it before you hold it`
+  // A permit of a pool names its tenant, not a hold that can be asked for.
+  const urgent = pool === undefined ? ' If it is urgent, call ask_back.' : ''
+  return `${aheadText(ahead)}. You are in the queue under hold ${hold}. Call wait with it, or do other work meanwhile: a notice tells you when it is your turn.${urgent} Do not touch it before you hold it`
 }
 
 function busyText({
@@ -108,10 +111,14 @@ function busyText({
   if (skipped === undefined) {
     return `${aheadText(ahead)}. You are not in the queue. Do other work and try again later, or call acquire without queue: false to wait`
   }
-  const { busy, done, unable } = skipped
+  const { busy, done, unable, untried } = skipped
   const counts = `${busy} are held by others, ${done} are done, ${unable} need a capability that you lack`
-  if (busy > 0)
+  if (untried > 0) {
+    return `No free task was found in time: ${counts}. Call claim_next again with the last ${untried} tasks of your list`
+  }
+  if (busy > 0) {
     return `No task is free: ${counts}. Call claim_next again later: a task whose agent dies becomes free`
+  }
   if (unable > 0) return `No task is left for you: ${counts}`
   return 'All tasks are done. Stop'
 }

@@ -56,12 +56,16 @@ export function addBreakTool(server: McpServer, sessionOf: SessionOf, breaksFree
         const ms = milliseconds(after as '30s', 'after')
         const claims = await fleet.breakable(target)
         const named = claims.map(partyOf)
-        const confirmation = breaksFreely ? 'given' : confirmationIn(context)
+        const question = `confirm-${claims.map(({ token }) => token).join('-')}`
+        const confirmation = breaksFreely ? 'given' : confirmationIn(context, question)
         if (confirmation === 'refused') throw refusedByPerson()
         if (confirmation === 'missing') {
           if (!asksPeople(server, context)) throw needsPerson(claims[0]!.key, why, after)
+          const also = await fleet.alsoEnding(claims)
+          const more = also.length === 0 ? '' : ` With it they lose ${also.join(', ')}.`
           return askPerson(
-            `Agent ${by} wants to take ${show(target.key ?? target.path)} away from ${partiesText(named)}, in ${after}, because: ${why}`,
+            question,
+            `Agent ${by} wants to take ${show(target.key ?? target.path)} away from ${partiesText(named)}, in ${after}, because: ${why}.${more}`,
           )
         }
         return await runAs(holds, async () => {
@@ -81,17 +85,23 @@ function partiesText(parties: readonly Party[]): string {
   return parties.map((it) => `${it.agent} (${it.purpose}, since ${it.since})`).join('; ')
 }
 
-/** What a person answered, in a repeated call of the tool. */
-function confirmationIn({ mcpReq }: ServerContext): 'given' | 'refused' | 'missing' {
+/**
+ * What a person answered, in a repeated call of the tool. The name of the question has the tokens of
+ * what would be taken, so that an answer does not count for whoever holds it next.
+ */
+function confirmationIn(
+  { mcpReq }: ServerContext,
+  question: string,
+): 'given' | 'refused' | 'missing' {
   const { inputResponses } = mcpReq
-  if (inputResponses?.['confirm'] === undefined) return 'missing'
-  const content = acceptedContent(inputResponses, 'confirm', CONFIRMATION)
+  if (inputResponses?.[question] === undefined) return 'missing'
+  const content = acceptedContent(inputResponses, question, CONFIRMATION)
   return content?.confirm === true ? 'given' : 'refused'
 }
 
-function askPerson(message: string) {
-  const confirm = inputRequired.elicit({ message, requestedSchema: CONFIRMATION })
-  return inputRequired({ inputRequests: { confirm } })
+function askPerson(question: string, message: string) {
+  const request = inputRequired.elicit({ message, requestedSchema: CONFIRMATION })
+  return inputRequired({ inputRequests: { [question]: request } })
 }
 
 function refusedByPerson(): LeaseholdError {
@@ -110,6 +120,11 @@ function asksPeople(server: McpServer, context: ServerContext): boolean {
 function needsPerson(key: string, why: string, after: string): LeaseholdError {
   return new LeaseholdError(
     'aborted',
-    `a person must agree, and this client cannot ask one. Ask your user to run: leasehold break ${JSON.stringify(key)} --after ${after} --why ${JSON.stringify(why)}. Meanwhile wait, or do other work`,
+    `a person must agree, and this client cannot ask one. Ask your user to run: leasehold break ${shellWord(key)} --after ${shellWord(after)} --why ${shellWord(why)}. Meanwhile wait, or do other work`,
   )
+}
+
+/** A word of a command for a person's shell. A model chose the text, so nothing in it may be run. */
+export function shellWord(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

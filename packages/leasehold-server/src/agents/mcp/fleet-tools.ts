@@ -63,12 +63,13 @@ const ASK_BACK = {
 export function addFleetTools(server: McpServer, sessionOf: SessionOf): void {
   server.registerTool('who', WHO, (target) =>
     runTool(sessionOf, { reads: true }, async ({ fleet }) => {
-      const found = await fleet.who(target)
+      const { more, ...found } = await fleet.who(target)
       const isFree = found.keys.every(({ holders }) => holders.length === 0)
       const next = isFree
         ? 'It is free now; call acquire to take it'
         : 'Call acquire to wait in the queue, or ask_back if it is urgent'
-      return { ...found, next }
+      const advice = `. These are only the first ${found.keys.length} keys: give a longer prefix`
+      return { ...found, next: more ? next + advice : next }
     }),
   )
   server.registerTool('announce', ANNOUNCE, (announcement) =>
@@ -81,10 +82,11 @@ export function addFleetTools(server: McpServer, sessionOf: SessionOf): void {
     }),
   )
   server.registerTool('agents', AGENTS, () =>
-    runTool(sessionOf, { reads: true }, async ({ fleet }) => ({
-      agents: await fleet.agents(),
-      next: 'Choose work that nobody else does',
-    })),
+    runTool(sessionOf, { reads: true }, async ({ fleet }) => {
+      const { agents, more } = await fleet.agents()
+      const next = 'Choose work that nobody else does'
+      return { agents, next: more ? `${next}. Some holds are missing here: use who, too` : next }
+    }),
   )
   server.registerTool('ask_back', ASK_BACK, ({ why, agent, ...target }) =>
     runTool(sessionOf, { agent }, async ({ fleet }) => ({

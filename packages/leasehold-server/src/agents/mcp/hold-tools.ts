@@ -47,7 +47,7 @@ const WAIT = {
 const RELEASE = {
   title: 'Release a hold',
   description:
-    'Give a hold back, or leave its queue. Give hold, or all: true for everything of this connection (with agent: everything of that agent). For a task from claim_next or once that you finished, add done: true, so that nobody does it again.',
+    'Give a hold back, or leave its queue. Give hold, or all: true for everything that you took; if you give your name in agent, give it here too. For a task from claim_next or once that you finished, add done: true, so that nobody does it again.',
   inputSchema: convertedOnce(
     z.strictObject({
       hold: schemas.hold.optional(),
@@ -75,11 +75,11 @@ const MINE = {
 
 export function addHoldTools(server: McpServer, sessionOf: SessionOf): void {
   server.registerTool('acquire', ACQUIRE, ({ wait, queue = true, ...wanted }, context) =>
-    runTool(sessionOf, { agent: wanted.agent }, async ({ holds }) =>
-      outcomeAnswer(
-        await (queue ? holds.acquire(wanted, waiting(wait, context)) : holds.tryAcquire(wanted)),
-      ),
-    ),
+    runTool(sessionOf, { agent: wanted.agent }, async ({ holds }) => {
+      const options = waiting(wait, context)
+      const acquiring = queue ? holds.acquire(wanted, options) : holds.tryAcquire(wanted, options)
+      return outcomeAnswer(await acquiring)
+    }),
   )
   server.registerTool('wait', WAIT, ({ hold, wait }, context) =>
     runTool(sessionOf, { hold }, async ({ holds }) =>
@@ -102,7 +102,7 @@ export function addHoldTools(server: McpServer, sessionOf: SessionOf): void {
           ? await holds.releaseAll(agent)
           : [await holds.release(hold, done ? { result } : undefined)]
       const released = records.map(({ handle }) => handle)
-      return { released, next: 'Released. Take it again before you change it again' }
+      return { released, next: releasedText(holds.openCount, all) }
     }),
   )
   server.registerTool('mine', MINE, ({ agent }) =>
@@ -115,4 +115,10 @@ export function addHoldTools(server: McpServer, sessionOf: SessionOf): void {
       return { holds: list, next }
     }),
   )
+}
+
+function releasedText(left: number, all: true | undefined): string {
+  const text = 'Released. Take it again before you change it again'
+  if (all === undefined || left === 0) return text
+  return `${text}. Other agents on this connection still have ${left}: mine lists them. Give agent to release those of one`
 }

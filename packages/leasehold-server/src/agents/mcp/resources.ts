@@ -37,7 +37,7 @@ export function addResources(server: McpServer, sessionOf: SessionOf): void {
       description: 'The agents: what they do, hold and wait for.',
       mimeType: MIME,
     },
-    (uri) => of(uri, ({ fleet }) => fleet.agents()),
+    (uri) => of(uri, async ({ fleet }) => (await fleet.agents()).agents),
   )
   server.registerResource(
     'keys',
@@ -84,5 +84,9 @@ export function watchResource(
 function prefixIn(uri: string): string | undefined {
   if (uri === KEYS_URI) return ''
   if (!uri.startsWith(`${KEYS_URI}/`)) return undefined
-  return decodeURIComponent(uri.slice(KEYS_URI.length + 1))
+  try {
+    return decodeURIComponent(uri.slice(KEYS_URI.length + 1))
+  } catch {
+    throw invalid(`uri is ${show(uri)}: its prefix is not encoded as in URLs. Write %25 for %`)
+  }
 }

@@ -49,11 +49,12 @@ const party = z.object({
   for: z.array(z.string()).describe('What it asked for.'),
   mode: z.enum(['exclusive', 'shared']),
   since: time,
-  until: time.nullable().describe('The latest end; null if it has none.'),
+  until: time.nullable().describe('The latest end of what it holds; null if it has none.'),
   token: z.number(),
 })
 const ahead = party.extend({
   key: z.string(),
+  state: z.enum(['holds', 'waits']),
   yours: z.string().optional().describe('Your own hold: release it first.'),
 })
 const holdView = z.object({
@@ -92,7 +93,9 @@ const outcomeAnswer = z.object({
   until: time.optional().describe('The latest end of the hold.'),
   position: z.number().optional().describe('How many are ahead of you.'),
   ahead: z.array(ahead).optional(),
-  skipped: z.object({ busy: z.number(), done: z.number(), unable: z.number() }).optional(),
+  skipped: z
+    .object({ busy: z.number(), done: z.number(), unable: z.number(), untried: z.number() })
+    .optional(),
   result: z.unknown().optional().describe('The result, if it was done before.'),
   done_by: z.string().optional(),
   done_at: time.optional(),

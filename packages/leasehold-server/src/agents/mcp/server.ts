@@ -24,7 +24,7 @@ const PROMPT = `You are one of several coding agents that work on the same repos
 5. Give an honest purpose: others decide by it whether to wait or to ask.
 6. Read the notices of every answer. If somebody asks for something back, bring your work to a safe end and release it.
 7. If a hold was lost, stop changing it, take it again, and look at what changed.
-8. Call release as soon as you are finished; for a task, with done. When your work is over, release all.
+8. Call release as soon as you are finished; for a task, with done. When your work is over, release all that you took.
 9. After a compaction of your context, call mine: it lists what you hold.`
 
 /** An MCP server with the tools, resources and prompt through which agents coordinate. */

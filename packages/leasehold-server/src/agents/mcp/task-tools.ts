@@ -68,11 +68,13 @@ export function addTaskTools(server: McpServer, sessionOf: SessionOf): void {
   server.registerTool(
     'claim_next',
     CLAIM_NEXT,
-    ({ keys, capability, purpose = 'doing this task', agent }) =>
+    ({ keys, capability, purpose = 'doing this task', agent }, context) =>
       runTool(sessionOf, { agent }, async ({ holds, fleet }) => {
         const tasks = keys.map((task) => (typeof task === 'string' ? { key: task } : task))
         const capabilities = capability ?? fleet.capabilitiesOf(agent)
-        return outcomeAnswer(await holds.claimNext(tasks, { purpose, agent, capabilities }))
+        const { signal } = context.mcpReq
+        const wanted = { purpose, agent, capabilities }
+        return outcomeAnswer(await holds.claimNext(tasks, wanted, { signal }))
       }),
   )
   server.registerTool('once', ONCE, ({ name, wait, purpose = 'doing it once', agent }, context) =>

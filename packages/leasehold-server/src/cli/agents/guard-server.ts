@@ -1,8 +1,8 @@
 import { Leasehold } from 'leasehold'
 import { systemClock, systemRandom } from 'leasehold/port'
+import { aheadParty } from '../../agents/ahead.ts'
 import type { GuardAnswer, GuardQuestion } from '../../agents/guard/decide.ts'
 import { refusal } from '../../agents/guard/decide.ts'
-import { partyOf } from '../../agents/hold-note.ts'
 import { AgentHolds, Fleet, noteOf } from '../../agents/index.ts'
 import { openRemote } from '../connection.ts'
 
@@ -26,7 +26,7 @@ export async function askServer(
     for (const path of paths) {
       const others = (await fleet.holdersOf({ path })).filter((it) => noteOf(it)?.agent !== agent)
       if (others.length === 0) continue
-      const named = others.map((it) => ({ key: it.key, ...partyOf(it) }))
+      const named = others.map(aheadParty)
       return { allow: false, text: refusal(path, named, undefined) }
     }
     if (!take) return { allow: true }

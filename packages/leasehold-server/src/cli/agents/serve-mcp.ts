@@ -4,8 +4,14 @@ import { milliseconds, systemClock, systemRandom } from 'leasehold/port'
 import { answerGuards } from '../../agents/guard/answer-guards.ts'
 import { decide } from '../../agents/guard/decide.ts'
 import { hostOf } from '../../agents/guard/processes.ts'
-import { AgentHolds, type AgentSession, DEFAULT_CEILINGS, Fleet } from '../../agents/index.ts'
-import { localServer } from '../../agents/local-server.ts'
+import {
+  AgentHolds,
+  type AgentSession,
+  DEFAULT_CEILINGS,
+  Fleet,
+  idleLimit,
+} from '../../agents/index.ts'
+import { keepLocalServer, localServer } from '../../agents/local-server.ts'
 import { serveAgents } from '../../agents/mcp/stdio.ts'
 import { packageVersion } from '../../config/index.ts'
 import { openRemote } from '../connection.ts'
@@ -24,14 +30,16 @@ export async function serveMcp(flags: McpFlags): Promise<void> {
   const ceilings = {
     ...DEFAULT_CEILINGS,
     maxHold: milliseconds(flags.maxHold as '8h', '--max-hold'),
-    idle: milliseconds(flags.idle as '2h', '--idle'),
+    idle: idleLimit(flags.idle, '--idle'),
   }
   const clock = systemClock
   const random = systemRandom
   const isGiven = flags.server ?? process.env['LEASEHOLD_URL']
   const port = integerOf('--port', flags.port, 1)
-  const server = isGiven || (await localServer({ port, data: flags.data, clock }))
+  const local = { port, data: flags.data, clock }
+  const server = isGiven || (await localServer(local))
   const { store } = await openRemote({ ...flags, server }, true)
+  if (!isGiven) keepLocalServer(local)
   const agent = flags.agent ?? (process.env['LEASEHOLD_AGENT'] || `${folderName()}-${process.pid}`)
   const leasehold = await Leasehold.open(store, { holder: agent, timeout: flags.timeout as '5s' })
   const paths = { folder: process.cwd(), repository: flags.repository }
