@@ -60,7 +60,8 @@ const cases: Topic = {
   },
 
   'renewing a parent does not renew its children': async (scene) => {
-    const parent = await scene.grant({ ttl: scene.ttl })
+    // Twice the ttl, so that the parent of a process that stalls outlives the child.
+    const parent = await scene.grant({ ttl: 2 * scene.ttl })
     const child = await scene.grant({ parent: parent.lease, ttl: scene.ttl })
     await scene.pass(scene.ttl / 2)
     await scene.store.renew([parent.lease])
