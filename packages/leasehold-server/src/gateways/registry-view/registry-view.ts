@@ -49,7 +49,7 @@ export type ViewListener = (changed: ReadonlySet<string>) => void
  * answer made at a revision is current as long as the revision is.
  */
 export class RegistryView {
-  /** Rises with each change. Starts at the time, so that it also rises across a restart. */
+  /** Rises with each change. Starts at the time in milliseconds, so that it also rises across a restart. */
   #revision: number
   readonly #leasehold: Leasehold
   readonly #clock: Clock
@@ -64,7 +64,7 @@ export class RegistryView {
   private constructor(leasehold: Leasehold, { clock, brake }: RegistryViewOptions) {
     this.#leasehold = leasehold
     this.#clock = clock
-    this.#revision = Math.floor(clock.now() / 1000)
+    this.#revision = Math.floor(clock.now())
     this.#catalog = leasehold.registry.watchAll({ brake })
     for (const type of ['joined', 'changed', 'left'] as const) {
       this.#catalog.on(type, ({ instance }) => this.#onChange(instance.service))
