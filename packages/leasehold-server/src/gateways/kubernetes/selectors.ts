@@ -9,6 +9,8 @@ const EQUALITY = /^([^=!]+?)\s*(==|=|!=)\s*([^=!]*)$/
 const SET = /^(\S+)\s+(in|notin)\s+\(([^()]*)\)$/
 const PRESENCE = /^(!?)([^\s=!()]+)$/
 const LENGTH_MAX = 4096
+/** Every object of a list and every change of a watch is compared with each term. */
+const TERMS_MAX = 100
 
 /** The objects that the query of a list or watch selects. */
 export function selectorOf(fields: string | undefined, labels: string | undefined): Selector {
@@ -26,10 +28,12 @@ function termsOf(selector = ''): readonly string[] {
   if (selector.length > LENGTH_MAX) {
     throw badRequest(`a selector has at most ${LENGTH_MAX} characters`)
   }
-  return selector
+  const terms = selector
     .split(/,(?![^(]*\))/)
     .map((term) => term.trim())
     .filter((term) => term !== '')
+  if (terms.length <= TERMS_MAX) return terms
+  throw badRequest(`a selector has at most ${TERMS_MAX} conditions, and this one ${terms.length}`)
 }
 
 function fieldTerm(term: string): Selector {

@@ -301,6 +301,7 @@ describe('malformed and hostile requests', () => {
     ['a continuation elsewhere', 410, ['GET', `${LEASES}?continue=${elsewhere()}`]],
     ['a wrong version', 400, ['GET', `${LEASES}?watch=1&resourceVersion=x`]],
     ['a wrong selector', 400, ['GET', `${LEASES}?labelSelector=a%20b`]],
+    ['many conditions', 400, ['GET', `${LEASES}?labelSelector=${'a%2C'.repeat(101)}`]],
     ['an unknown field', 400, ['GET', `${LEASES}?fieldSelector=spec.holderIdentity%3Dx`]],
     ['a deep patch', 400, ['PATCH', `${LEASES}/target`, deep, merge()]],
     ['a patch without a type', 415, ['PATCH', `${LEASES}/target`, {}]],
