@@ -7,6 +7,9 @@ import { ASSIGNMENT, CLUSTER, LISTENER } from './resources.ts'
 /** The most resources that a consumer may ask for by name, of each type, and their characters. */
 const NAMES_MAX = 1000
 const NAMES_LENGTH_MAX = 100_000
+const ZONE_LENGTH_MAX = 256
+/** Of a refusal, which goes to the log. */
+const REFUSAL_LENGTH_MAX = 500
 const TYPES = [LISTENER, CLUSTER, ASSIGNMENT]
 
 interface Subscription {
@@ -39,7 +42,7 @@ export class Subscriber implements Consumer {
 
   /** Returns why the consumer refused the last response, if it did. */
   onRequest({ node, type_url, resource_names, error_detail }: DiscoveryRequest) {
-    if (node?.locality?.zone) this.zone = node.locality.zone
+    this.zone = checkZone(node?.locality?.zone) || this.zone
     if (!TYPES.includes(type_url)) return undefined
     const names = checkNames(resource_names)
     const known = this.#subscriptions.get(type_url)
@@ -50,18 +53,18 @@ export class Subscriber implements Consumer {
       this.#subscriptions.set(type_url, { names: isAll ? undefined : names, sent: '' })
       this.#send(type_url)
     }
-    return error_detail?.message
+    return error_detail?.message.slice(0, REFUSAL_LENGTH_MAX)
   }
 
   /** Sends what changed to the consumer, if it asked for it. */
   onChange(changed: ReadonlySet<string>): void {
+    const names = this.#subscriptions.get(ASSIGNMENT)?.names?.filter((name) => changed.has(name))
     if (this.#missed !== undefined) {
-      for (const name of changed) this.#missed.add(name)
+      for (const name of names ?? []) this.#missed.add(name)
       return
     }
     const clusters = this.#subscriptions.get(CLUSTER)
     if (clusters !== undefined && clusters.names === undefined) this.#send(CLUSTER)
-    const names = this.#subscriptions.get(ASSIGNMENT)?.names?.filter((name) => changed.has(name))
     if (names !== undefined && names.length > 0) this.#respond(ASSIGNMENT, names)
   }
 
@@ -102,6 +105,16 @@ export function checkNames(given: readonly string[]): readonly string[] {
   throw new LeaseholdError(
     'limit-exceeded',
     `${given.length} resources with ${characters} characters are too many: ask for at most ${NAMES_MAX} with ${NAMES_LENGTH_MAX}`,
+  )
+}
+
+/** Each stream keeps it, and each answer has it. */
+export function checkZone(given: unknown): string {
+  if (typeof given !== 'string') return ''
+  if (given.length <= ZONE_LENGTH_MAX) return given
+  throw new LeaseholdError(
+    'limit-exceeded',
+    `the zone has ${given.length} characters: use one with at most ${ZONE_LENGTH_MAX}`,
   )
 }
 

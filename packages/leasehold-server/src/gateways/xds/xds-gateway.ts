@@ -15,7 +15,7 @@ import { demandReader, type RegistryView } from '../registry-view/index.ts'
 import { Answers } from './answers.ts'
 import { type DiscoveryRequest, decodeRequest } from './messages.ts'
 import { ASSIGNMENT, assignmentJson } from './resources.ts'
-import { checkNames, Subscriber } from './subscriber.ts'
+import { checkNames, checkZone, Subscriber } from './subscriber.ts'
 
 export interface XdsGatewayOptions {
   readonly view: RegistryView
@@ -175,8 +175,7 @@ function serveRest(app: FastifyInstance, api: HttpApi, answers: Answers): void {
         throw invalid('resource_names must be a list of names of services')
       }
       const names = checkNames(given)
-      const zone = node?.locality?.zone
-      const consumer = { principal, zone: typeof zone === 'string' ? zone : '' }
+      const consumer = { principal, zone: checkZone(node?.locality?.zone) }
       const resources = names.map((name) => assignmentJson(answers.assignment(consumer, name)))
       return { version_info: answers.version, resources, type_url: ASSIGNMENT }
     })

@@ -77,7 +77,7 @@ describe('a subscriber', () => {
       takesMore = !isFull
       if (!isFull) subscriber.onDrain()
     }
-    return { clock, view, register, written, ask, fill }
+    return { clock, view, register, written, ask, fill, subscriber }
   }
 
   it('answers a request once, not its acknowledgement, and then each change', async () => {
@@ -131,7 +131,13 @@ describe('a subscriber', () => {
   })
 
   it('is refused if it asks for too much', async () => {
-    const { view, ask } = await scene()
+    const { view, ask, subscriber } = await scene()
+    const inZone = (zone: string) =>
+      subscriber.onRequest({ type_url: CLUSTER, resource_names: [], node: { locality: { zone } } })
+    expect(() => inZone('x'.repeat(257))).toThrow(/257 characters.*256/)
+    const error_detail = { message: 'x'.repeat(10_000) }
+    const refusal = subscriber.onRequest({ type_url: CLUSTER, resource_names: [], error_detail })
+    expect(refusal).toHaveLength(500)
     const names = Array.from({ length: 1001 }, (_, at) => `s-${at}`)
     expect(() => ask(ASSIGNMENT, ...names)).toThrow(/1001 resources .* are too many.*1000/)
     const long = Array.from({ length: 101 }, (_, at) => `${at}`.padEnd(1000, 'x'))
