@@ -48,7 +48,7 @@ export class RecentChanges {
     for (const [id, instance] of after) {
       const known = before.get(id)
       if (known === undefined) this.#add('ADDED', instance)
-      else if (known !== instance) this.#add('MODIFIED', instance)
+      else if (!isSame(known, instance)) this.#add('MODIFIED', instance)
     }
     for (const [id, instance] of before) if (!after.has(id)) this.#add('DELETED', instance)
     this.#forgetOld()
@@ -67,4 +67,9 @@ export class RecentChanges {
       this.#changes.delete(key)
     }
   }
+}
+
+/** Most are the same object: then there is nothing to compare. */
+function isSame(before: ServiceInstance, after: ServiceInstance): boolean {
+  return before === after || JSON.stringify(before) === JSON.stringify(after)
 }
