@@ -1,7 +1,9 @@
-// Bundles the command line with what it uses, because Node loads a few large files several times faster
-// than hundreds of small ones. What only some commands need stays in files of its own, which load when
-// such a command runs. The clients of engines are not included: few servers need them.
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+// Bundles the command line with what it uses, because Node loads one large file several times faster
+// than hundreds of small ones. The bundle runs the modules that only some commands need when such a
+// command runs. It is CommonJS, because V8 can keep the compiled code of that (bin/load-bundle.js). The
+// clients of engines are not included: few servers need them.
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -21,29 +23,60 @@ const englishOnly = {
   },
 }
 
-rmSync(OUT, { recursive: true, force: true })
-const { metafile } = await build({
-  absWorkingDir: ROOT,
-  entryPoints: [join(SERVER, 'dist/main.js'), join(SERVER, 'dist/guard.js')],
-  outdir: OUT,
-  bundle: true,
-  splitting: true,
-  metafile: true,
-  platform: 'node',
-  format: 'esm',
-  target: 'node20.19',
-  minifySyntax: true,
-  minifyWhitespace: true,
-  legalComments: 'none',
-  plugins: [englishOnly],
-  external: [...Object.keys(optionalDependencies), '#demo'],
-  // Some of the packages are CommonJS and require modules of Node.
-  banner: {
-    js: "import{createRequire as requireFrom}from'node:module';const require=requireFrom(import.meta.url);",
+/** `leasehold serve` and `leasehold mcp` run in the bundle with everything: see bin/load.js. */
+const withoutServers = {
+  name: 'without-servers',
+  setup({ onLoad }) {
+    onLoad({ filter: /leasehold-server\/dist\/(serve|cli\/agents\/serve-mcp)\.js$/ }, () => ({
+      contents: "throw new Error('this command is in another bundle')",
+    }))
   },
-})
+}
 
-writeFileSync(join(OUT, 'LICENSES.txt'), licensesOf(Object.keys(metafile.inputs)))
+/** A guard that finds no `leasehold mcp` asks the server, with what is in another bundle. */
+const withCommands = {
+  name: 'with-commands',
+  setup({ onResolve }) {
+    const external = { path: './commands.cjs', external: true }
+    onResolve({ filter: /cli\/agents\/guard-server\.js$/ }, () => external)
+  },
+}
+
+rmSync(OUT, { recursive: true, force: true })
+mkdirSync(OUT)
+const inputs = [
+  ...(await bundle('main', 'main')),
+  ...(await bundle('main', 'commands', withoutServers)),
+  ...(await bundle('guard', 'guard', withCommands)),
+]
+writeFileSync(join(OUT, 'LICENSES.txt'), licensesOf(inputs))
+
+/** Returns the files in the bundle. */
+async function bundle(entry, name, ...plugins) {
+  const { metafile, outputFiles } = await build({
+    absWorkingDir: ROOT,
+    entryPoints: [join(SERVER, `dist/${entry}.js`)],
+    bundle: true,
+    write: false,
+    metafile: true,
+    platform: 'node',
+    format: 'cjs',
+    target: 'node20.19',
+    supported: { 'dynamic-import': false },
+    charset: 'ascii',
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'none',
+    plugins: [englishOnly, ...plugins],
+    external: [...Object.keys(optionalDependencies), '#demo'],
+    define: { 'import.meta.url': 'bundleUrl' },
+    banner: { js: "const bundleUrl=require('node:url').pathToFileURL(__filename).href;" },
+  })
+  const code = `${outputFiles[0].text}\n`
+  const checksum = createHash('sha256').update(code).digest('hex')
+  writeFileSync(join(OUT, `${name}.cjs`), `${code}//${checksum}\n`)
+  return Object.keys(metafile.inputs)
+}
 
 /** The licences of the packages in the bundle, which require that they are distributed with it. */
 function licensesOf(inputs) {

@@ -1,4 +1,2 @@
 #!/usr/bin/env node
-import { load } from './load.js'
-
-await load()
+require('./load.js').load()

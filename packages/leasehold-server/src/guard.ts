@@ -4,10 +4,14 @@ import { runGuard } from './agents/guard/run-guard.ts'
 
 const VALUED = ['--agent', '--server', '--repository']
 
-const args = process.argv.slice(4)
-const paths = args.filter((arg, at) => !arg.startsWith('-') && !VALUED.includes(args[at - 1] ?? ''))
-
-await runGuard({ take: args.includes('--take'), paths }, async (question) => {
-  const { askServer } = await import('./cli/agents/guard-server.ts')
-  return askServer(question, args)
-})
+/** `given` is the command line. */
+export async function run(given: readonly string[]): Promise<void> {
+  const args = given.slice(2)
+  const paths = args.filter(
+    (arg, at) => !arg.startsWith('-') && !VALUED.includes(args[at - 1] ?? ''),
+  )
+  await runGuard({ take: args.includes('--take'), paths }, async (question) => {
+    const { askServer } = await import('./cli/agents/guard-server.ts')
+    return askServer(question, args)
+  })
+}

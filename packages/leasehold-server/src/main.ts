@@ -1,3 +1,9 @@
-import { runProgram } from './cli/program.ts'
+import type { askServer as AskServer } from './cli/agents/guard-server.ts'
 
-await runProgram(process.argv.slice(2))
+export { runProgram as run } from './cli/program.ts'
+
+/** For a guard that no `leasehold mcp` answers. */
+export const askServer: typeof AskServer = async (...question) => {
+  const guard = await import('./cli/agents/guard-server.ts')
+  return guard.askServer(...question)
+}

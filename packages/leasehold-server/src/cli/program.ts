@@ -14,8 +14,42 @@ import { serveCommand } from './serve.ts'
 /** These run another command, so their own exit codes must differ from its codes. */
 const RUNNERS: readonly string[] = ['lock', 'elect', 'register', 'once', 'cron']
 
-/** `commandLine` is the part after `--`. */
-export function programOf(commandLine: readonly string[]): Command {
+type Make = (commandLine: readonly string[], program: Command) => Command
+
+const COMMANDS: Readonly<Record<string, Make>> = {
+  serve: serveCommand,
+  lock: run.lockCommand,
+  elect: run.electCommand,
+  register: run.registerCommand,
+  once: run.onceCommand,
+  cron: run.cronCommand,
+  ls: inspect.lsCommand,
+  get: inspect.getCommand,
+  watch: inspect.watchCommand,
+  history: inspect.historyCommand,
+  waiters: inspect.waitersCommand,
+  revoke: admin.revokeCommand,
+  break: admin.breakCommand,
+  drain: admin.drainCommand,
+  leases: inspect.leasesCommand,
+  elections: inspect.electionsCommand,
+  services: inspect.servicesCommand,
+  pool: inspect.poolCommand,
+  sessions: inspect.sessionsCommand,
+  'access-token': admin.accessTokenCommand,
+  mcp: agents.mcpCommand,
+  top: inspect.topCommand,
+  doctor: admin.doctorCommand,
+  backup: admin.backupCommand,
+  restore: admin.restoreCommand,
+  completion: (_commandLine, program) => completionCommand(() => program),
+}
+
+/**
+ * `commandLine` is the part after `--`. Without the name of the command that will run, the program has
+ * all commands, and takes longer to make.
+ */
+export function programOf(commandLine: readonly string[], name?: string): Command {
   const program: Command = new Command('leasehold')
     .description('Leases over the network: locks with fencing tokens that expire by themselves.')
     .version(packageVersion())
@@ -25,34 +59,9 @@ export function programOf(commandLine: readonly string[]): Command {
 The options of a connection (--server, --access-token, --ca, --cert, --key, --store, --timeout) and
 --json can also come before the command: leasehold --server https://leases.example ls`,
     )
-  const commands = [
-    serveCommand(),
-    run.lockCommand(commandLine),
-    run.electCommand(commandLine),
-    run.registerCommand(commandLine),
-    run.onceCommand(commandLine),
-    run.cronCommand(commandLine),
-    inspect.lsCommand(),
-    inspect.getCommand(),
-    inspect.watchCommand(),
-    inspect.historyCommand(),
-    inspect.waitersCommand(),
-    admin.revokeCommand(),
-    admin.breakCommand(),
-    admin.drainCommand(),
-    inspect.leasesCommand(),
-    inspect.electionsCommand(),
-    inspect.servicesCommand(),
-    inspect.poolCommand(),
-    inspect.sessionsCommand(),
-    admin.accessTokenCommand(),
-    agents.mcpCommand(),
-    inspect.topCommand(),
-    admin.doctorCommand(),
-    admin.backupCommand(),
-    admin.restoreCommand(),
-    completionCommand(() => program),
-  ]
+  const isAlone = name !== undefined && name !== 'completion' && Object.hasOwn(COMMANDS, name)
+  const makes = isAlone ? [COMMANDS[name]!] : Object.values(COMMANDS)
+  const commands = makes.map((make) => make(commandLine, program))
   for (const command of commands) program.addCommand(command)
   for (const command of [program, ...commands, ...commands.flatMap((each) => each.commands)]) {
     const inherited = command === program ? beforeCommand().options : []
@@ -70,7 +79,7 @@ export async function runProgram(args: readonly string[]): Promise<void> {
   process.stdout.on('error', () => process.exit(EXIT.done))
   const at = args.indexOf('--')
   const own = withCommandFirst(at < 0 ? args : args.slice(0, at))
-  const program = programOf(at < 0 ? [] : args.slice(at + 1))
+  const program = programOf(at < 0 ? [] : args.slice(at + 1), own[0])
   // Open streams and watches do not keep the process running; this timer does.
   const keepAlive = systemClock.timer(Number.MAX_SAFE_INTEGER, () => {}, true)
   try {

@@ -59,6 +59,7 @@ edit is denied, and prints why. If the lease server cannot be reached, the edit 
 It asks the leasehold mcp that the same agent host has started, and knows by it which holds are yours.`,
     )
     .action(async () => {
-      await import('../../guard.ts')
+      const { run } = await import('../../guard.ts')
+      await run(process.argv.slice(2))
     })
 }
