@@ -256,6 +256,7 @@ export class Replayer implements Replay {
 
   /** Lets the next claims hold after the last replayed revision. */
   finish(): void {
+    if (this.#left.length === 0) return
     const left = this.#left
     this.#left = []
     for (const key of left) this.#ledger.queues.advance(key, this.#leftAt, this.#holds)

@@ -1,6 +1,7 @@
 import type { Key } from '../../port/index.ts'
 import { OrderedKeys } from './ordered-keys.ts'
 import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from './rows.ts'
+import { SlotsByName } from './slots-by-name.ts'
 
 /** Whether a key is in the queue of idle keys, and whether it was claimed since it was queued. */
 const [ABSENT, QUEUED, USED] = [0, 1, 2] as const
@@ -25,7 +26,7 @@ export class KeyTable {
 
   readonly slots = new Slots([this.#numbers, this.#integers, this.name])
   readonly ordered = new OrderedKeys(this.name, this.count)
-  readonly #byName = new SlotsByName()
+  readonly #byName = new SlotsByName(this.name)
   readonly #idleMax: number
   readonly #idleQueue = new Fifo()
   #lastName = ''
@@ -40,7 +41,7 @@ export class KeyTable {
     // One call looks up the same key several times.
     if (name !== this.#lastName) {
       this.#lastName = name
-      this.#lastSlot = this.#byName.get(name) ?? NONE
+      this.#lastSlot = this.#byName.find(name)
     }
     return this.#lastSlot
   }
@@ -59,7 +60,7 @@ export class KeyTable {
     this.tenure.set(slot, 0)
     this.#idle.set(slot, QUEUED)
     this.#idleQueue.push(slot)
-    this.#byName.set(name, slot)
+    this.#byName.add(slot)
     this.#lastSlot = slot
     this.ordered.add(slot)
     return slot
@@ -124,7 +125,7 @@ export class KeyTable {
 
   #forget(slot: number): void {
     const name = this.name.get(slot)!
-    this.#byName.delete(name)
+    this.#byName.delete(slot)
     if (this.#lastName === name) this.#lastSlot = NONE
     this.ordered.delete(slot)
     this.name.set(slot, undefined)
@@ -177,38 +178,4 @@ class Fifo {
     this.#ring = ring
     this.#first = 0
   }
-}
-
-const SHARDS = 256
-
-/**
- * A map of many names. One large Map pauses for a tenth of a second when it grows at a million
- * entries; 256 small ones grow one at a time.
- */
-class SlotsByName {
-  readonly #shards = new Array<Map<string, number> | undefined>(SHARDS).fill(undefined)
-
-  get(name: string): number | undefined {
-    return this.#shards[shardOf(name)]?.get(name)
-  }
-
-  set(name: string, slot: number): void {
-    const shard = shardOf(name)
-    const names = this.#shards[shard] ?? new Map()
-    this.#shards[shard] = names.set(name, slot)
-  }
-
-  delete(name: string): void {
-    this.#shards[shardOf(name)]?.delete(name)
-  }
-}
-
-/** Uses the end of the name, because names differ most at their ends. */
-function shardOf(name: string): number {
-  const { length } = name
-  let hash = length
-  for (let at = length > 3 ? length - 3 : 0; at < length; at++) {
-    hash = (hash * 31 + name.charCodeAt(at)) | 0
-  }
-  return (hash ^ (hash >>> 8)) & (SHARDS - 1)
 }

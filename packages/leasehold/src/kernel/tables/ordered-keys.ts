@@ -4,8 +4,8 @@ import type { IntegerField, ReferenceField } from './rows.ts'
 const LEAF = 512
 
 /**
- * Keys sorted by name, for reading a prefix page by page: an array of sorted arrays of slots. Adding
- * a key moves at most LEAF others.
+ * Keys sorted by name, for reading a prefix page by page: an array of sorted leaves. Adding a key moves
+ * at most LEAF others.
  *
  * Idle keys are included: most are claimed again soon, and removing and adding them would cost more
  * than the rest of a claim. After many leases have ended at once, nearly all keys can be idle. So
@@ -14,7 +14,9 @@ const LEAF = 512
 export class OrderedKeys {
   readonly #names: ReferenceField<string>
   readonly #claims: IntegerField
-  readonly #leaves: number[][] = [[]]
+  readonly #leaves: Leaf[] = [newLeaf()]
+  /** The leaf of the last added key. */
+  #latest = 0
 
   /** The fields of the key table with the names and the numbers of claims. */
   constructor(names: ReferenceField<string>, claims: IntegerField) {
@@ -24,19 +26,37 @@ export class OrderedKeys {
 
   add(slot: number): void {
     const name = this.#names.get(slot)!
-    const at = this.#leafOf(name)
-    const leaf = this.#leaves[at]!
-    leaf.splice(this.#firstNotBelow(leaf, name), 0, slot)
-    if (leaf.length > LEAF) this.#leaves.splice(at + 1, 0, leaf.splice(LEAF / 2))
+    // Names are often added in order. A leaf is found without reading names all over the memory.
+    if (!this.#isInLeaf(this.#latest, name)) this.#latest = this.#leafOf(name)
+    let leaf = this.#leaves[this.#latest]!
+    let at = this.#firstNotBelow(leaf, name)
+    if (leaf.size === LEAF) {
+      // Behind all others nothing is moved: the full leaf stays full if names are added in order.
+      const isLast = at === LEAF && this.#latest === this.#leaves.length - 1
+      const cut = isLast ? LEAF : LEAF / 2
+      const next = newLeaf()
+      next.slots.set(leaf.slots.subarray(cut))
+      next.size = LEAF - cut
+      leaf.size = cut
+      this.#leaves.splice(this.#latest + 1, 0, next)
+      if (at > cut || isLast) {
+        this.#latest++
+        leaf = next
+        at -= cut
+      }
+    }
+    leaf.slots.copyWithin(at + 1, at, leaf.size++)
+    leaf.slots[at] = slot
   }
 
   /** Call this while the key still has its name. */
   delete(slot: number): void {
     const name = this.#names.get(slot)!
-    const at = this.#leafOf(name)
-    const leaf = this.#leaves[at]!
-    leaf.splice(this.#firstNotBelow(leaf, name), 1)
-    if (leaf.length === 0 && this.#leaves.length > 1) this.#leaves.splice(at, 1)
+    const number = this.#leafOf(name)
+    const leaf = this.#leaves[number]!
+    const at = this.#firstNotBelow(leaf, name)
+    leaf.slots.copyWithin(at, at + 1, leaf.size--)
+    if (leaf.size === 0 && this.#leaves.length > 1) this.#leaves.splice(number, 1)
   }
 
   /**
@@ -49,8 +69,8 @@ export class OrderedKeys {
     let index = this.#firstNotBelow(this.#leaves[at]!, start)
     for (; at < this.#leaves.length; at++, index = 0) {
       const leaf = this.#leaves[at]!
-      for (; index < leaf.length; index++) {
-        const slot = leaf[index]!
+      for (; index < leaf.size; index++) {
+        const slot = leaf.slots[index]!
         const isClaimed = this.#claims.get(slot) > 0
         // The first key of a leaf is always read: the prefix may have ended long ago.
         if (!isClaimed && index > 0) continue
@@ -61,26 +81,48 @@ export class OrderedKeys {
     }
   }
 
+  #isInLeaf(at: number, name: string): boolean {
+    const leaf = this.#leaves[at]
+    if (leaf === undefined || leaf.size === 0) return false
+    if (at > 0 && this.#firstOf(leaf) > name) return false
+    const next = this.#leaves[at + 1]
+    return next === undefined || name < this.#firstOf(next)
+  }
+
+  #firstOf(leaf: Leaf): string {
+    return this.#names.get(leaf.slots[0]!)!
+  }
+
   /** The last leaf whose first name is not greater than `name`. */
   #leafOf(name: string): number {
     let low = 0
     let high = this.#leaves.length - 1
     while (low < high) {
       const middle = (low + high + 1) >>> 1
-      if (this.#names.get(this.#leaves[middle]![0]!)! <= name) low = middle
+      if (this.#firstOf(this.#leaves[middle]!) <= name) low = middle
       else high = middle - 1
     }
     return low
   }
 
-  #firstNotBelow(leaf: readonly number[], name: string): number {
+  #firstNotBelow({ slots, size }: Leaf, name: string): number {
     let low = 0
-    let high = leaf.length
+    let high = size
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (this.#names.get(leaf[middle]!)! < name) low = middle + 1
+      if (this.#names.get(slots[middle]!)! < name) low = middle + 1
       else high = middle
     }
     return low
   }
+}
+
+/** The slots of up to LEAF keys, in the order of their names. */
+interface Leaf {
+  readonly slots: Int32Array
+  size: number
+}
+
+function newLeaf(): Leaf {
+  return { slots: new Int32Array(LEAF), size: 0 }
 }

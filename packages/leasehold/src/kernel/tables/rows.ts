@@ -129,28 +129,46 @@ export class IntegerField {
   }
 }
 
-/** A field of a table with any other values: names, values. */
+/**
+ * A field of a table with any other values: names, values. A page without values is not made: most
+ * stores have no labels, for example.
+ */
 export class ReferenceField<T> implements Growable {
-  readonly #pages: (T | undefined)[][] = []
+  readonly #pages: ((T | undefined)[] | undefined)[] = [undefined]
+  /** The rows of the first page. The others have PAGE rows. */
+  #firstRows = 0
 
   get(slot: number): T | undefined {
-    return this.#pages[slot >>> PAGE_BITS]![slot & MASK]
+    return this.#pages[slot >>> PAGE_BITS]?.[slot & MASK]
   }
 
   set(slot: number, value: T | undefined): void {
-    this.#pages[slot >>> PAGE_BITS]![slot & MASK] = value
+    const page = this.#pages[slot >>> PAGE_BITS]
+    if (page !== undefined) page[slot & MASK] = value
+    else if (value !== undefined) this.#newPage(slot >>> PAGE_BITS)[slot & MASK] = value
   }
 
   copy(from: this): void {
-    for (const page of from.#pages) this.#pages.push(page.slice())
+    this.#pages.length = 0
+    for (const page of from.#pages) this.#pages.push(page?.slice())
+    this.#firstRows = from.#firstRows
   }
 
   grow(rows: number): void {
-    if (rows > PAGE) this.#pages.push(new Array<T | undefined>(PAGE).fill(undefined))
-    else {
-      this.#pages[0] ??= []
-      for (let row = this.#pages[0].length; row < rows; row++) this.#pages[0].push(undefined)
+    if (rows > PAGE) {
+      this.#pages.push(undefined)
+      return
     }
+    this.#firstRows = rows
+    const first = this.#pages[0]
+    if (first) while (first.length < rows) first.push(undefined)
+  }
+
+  #newPage(number: number): (T | undefined)[] {
+    const rows = number === 0 ? this.#firstRows : PAGE
+    const page = new Array<T | undefined>(rows).fill(undefined)
+    this.#pages[number] = page
+    return page
   }
 }
 

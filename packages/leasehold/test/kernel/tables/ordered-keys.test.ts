@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { KeyTable } from '../../../src/kernel/tables/key-table.ts'
+import { NONE } from '../../../src/kernel/tables/rows.ts'
 
 /** A table of these keys. `isClaimed` says which of them are claimed. */
 function tableOf(names: readonly string[], isClaimed: (name: string) => boolean): KeyTable {
@@ -35,6 +36,33 @@ describe('ordered keys', () => {
     expect(under(keys, 'k/', 'a')).toEqual(SORTED)
     expect(under(keys, 'k/', 'z')).toEqual([])
     expect(under(keys, 'm')).toEqual([])
+  })
+
+  it.each([
+    ['in order', SORTED],
+    ['in reverse order', SORTED.toReversed()],
+    [
+      'in two interleaved orders',
+      SORTED.map((_, at) => SORTED[at % 2 ? at >> 1 : 2999 - (at >> 1)]!),
+    ],
+  ])('are sorted when they are added %s, and others forgotten meanwhile', (_how, names) => {
+    const keys = new KeyTable(0)
+    const gone: string[] = []
+    for (const [at, name] of names.entries()) {
+      keys.claimAdded(keys.ensure(name))
+      if (at % 3 !== 0) continue
+      // The key is forgotten in the second round, as it was claimed in the first.
+      const slot = keys.find(names[at >> 1]!)
+      if (slot === NONE) continue
+      gone.push(names[at >> 1]!)
+      keys.claimRemoved(slot)
+      keys.forgetIdle()
+    }
+    expect(gone.length).toBeGreaterThan(500)
+    for (const name of gone) expect(keys.find(name)).toBe(NONE)
+    const left = SORTED.filter((name) => !gone.includes(name))
+    expect(under(keys, '')).toEqual(left)
+    expect(under(keys, 'k/', left[700])).toEqual(left.slice(701))
   })
 
   it('skip keys without claims', () => {
