@@ -177,6 +177,21 @@ export class ByteReader {
     return value
   }
 
+  /** Like `string`, but returns `known` itself if the bytes spell it: the same string is kept once. */
+  stringLike(known: string): string {
+    const bytes = this.#bytes
+    const size = bytes[this.#at]
+    // A longer string, or one that is not ASCII, has other bytes.
+    if (size !== known.length || size > SHORT) return this.string()
+    const start = this.#at + 1
+    for (let at = 0; at < size; at++) {
+      const unit = known.charCodeAt(at)
+      if (unit > 0x7f || bytes[start + at] !== unit) return this.string()
+    }
+    this.#at = start + size
+    return known
+  }
+
   optionalString(): string | undefined {
     return this.byte() === 0 ? undefined : this.string()
   }

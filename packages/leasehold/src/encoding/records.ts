@@ -192,6 +192,7 @@ export function decodeRecords(
 class RecordDecoder {
   readonly #bytes: ByteReader
   #lastEnd: End | undefined
+  #lastHolder = ''
 
   constructor(bytes: ByteReader) {
     this.#bytes = bytes
@@ -269,7 +270,9 @@ class RecordDecoder {
     const bytes = this.#bytes
     const born = bytes.integer()
     const at = bytes.float()
-    const holder = bytes.string()
+    // Leases in a row are often of one holder.
+    this.#lastHolder = bytes.stringLike(this.#lastHolder)
+    const holder = this.#lastHolder
     const ttl = bytes.number()
     const grace = bytes.number()
     const endOfLife = bytes.number()

@@ -135,6 +135,22 @@ function apply(changeSink: ChangeSink, [name, ...rest]: Change): void {
 }
 
 describe('the records of the log', () => {
+  it('reads a string beside a known one as it was written', () => {
+    const like = fc.oneof(text, fc.constantFrom('bench', 'bencj', 'benc', '\u00e9\u00e9', '\u00e9'))
+    fc.assert(
+      fc.property(like, like, (written, known) => {
+        const bytes = new ByteWriter()
+        bytes.string(written)
+        bytes.integer(7)
+        const reader = new ByteReader(bytes.view())
+        expect(reader.stringLike(known)).toBe(written)
+        expect(reader.integer()).toBe(7)
+      }),
+      { numRuns: 1000 },
+    )
+    expect(() => new ByteReader(Buffer.from([5, 98, 101])).stringLike('bench')).toThrow(RangeError)
+  })
+
   it('are decoded as they were encoded', () => {
     fc.assert(
       fc.property(fc.array(record, { maxLength: 12 }), (records) => {
