@@ -6,8 +6,8 @@ const PLACES_AT_FIRST = 8
 const STEPS_MAX = 256
 
 /**
- * Finds slots by name. A hash table in typed arrays: it takes a third of a Map's memory, the garbage
- * collector does not walk it, and a name that is not there is nearly always one read.
+ * Finds slots by name. A hash table in typed arrays takes less memory than a Map, the garbage collector
+ * does not walk it, and it reads no name but the one that it looks for.
  *
  * One large table would pause when it grows; 256 small ones grow one at a time. The hash is no secret.
  * So a table whose names collide too often becomes a Map, whose hash is one.
