@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './packages/leasehold/test/setup/longest-first.ts'
 
 export default defineConfig({
   test: {
@@ -13,6 +14,7 @@ export default defineConfig({
     // What a test waits for comes late on such a machine too: a second, which is usual, is a guess.
     expect: { poll: { timeout: 30_000 } },
     setupFiles: ['scripts/wait-longer.js', 'packages/leasehold/test/setup/file-setup.ts'],
+    sequence: { sequencer: LongestFirst },
     // Says what was run and ends with the totals, on a terminal and in a log alike.
     reporters: ['default'],
     // A test left alone by accident would let all others pass unseen.
