@@ -347,6 +347,7 @@ export class AgentHolds {
       () => this.#clock.now(),
       () => this.#changed(),
     )
+    this.#ceilings.schedule()
   }
 
   /** Whether it is held now. If not, nobody knows its handle. */

@@ -9,13 +9,11 @@ export interface AgentNotice {
   readonly text: string
 }
 
-/** Somebody asks for holds back. */
+/** Somebody asks for these holds back. */
 export function askNotices(open: readonly HoldRecord[], asks: readonly Ask[]): AgentNotice[] {
-  return asks.flatMap((ask) => {
-    const record = open.find(({ note }) => note.ref === ask.ref)
-    if (record === undefined) return []
-    const { handle: hold, note } = record
-    return [{ about: 'asked-back', hold, agent: note.agent, text: askText(ask, note.for) }]
+  return asks.map((ask) => {
+    const { handle: hold, note } = open.find((record) => record.note.ref === ask.ref)!
+    return { about: 'asked-back', hold, agent: note.agent, text: askText(ask, note.for) }
   })
 }
 

@@ -1,60 +1,7 @@
-import { Leasehold } from 'leasehold'
-import {
-  delegate,
-  LeaseholdError,
-  type LeaseStore,
-  type Query,
-  systemRandom as random,
-} from 'leasehold/port'
-import { testStore } from 'leasehold/testing'
+import { delegate, LeaseholdError } from 'leasehold/port'
 import { describe, expect, it } from 'vitest'
-import { AgentHolds, type Ceilings, Fleet } from '../../src/agents/index.ts'
-
-async function scene() {
-  const { store, clock } = testStore()
-  const open = async (
-    agent: string,
-    through: LeaseStore = store,
-    ceilings: Partial<Ceilings> = {},
-  ) => {
-    const leasehold = await Leasehold.open(through, { clock, holder: agent })
-    const paths = { folder: '/', repository: 'shop' }
-    const given = { leasehold, store: through, clock, random }
-    const holds = new AgentHolds({ ...given, agent, paths, ceilings })
-    return { holds, fleet: new Fleet(given, holds), leasehold }
-  }
-  /** A waiting acquisition that answers after its default of 0 seconds, and a second for the notice. */
-  const waits = async (holds: AgentHolds, key: string) => {
-    const asking = holds.acquire(wanted(key))
-    await clock.advance(2000)
-    const outcome = await asking
-    if (outcome.state !== 'waiting') throw new Error(outcome.state)
-    return outcome
-  }
-  return { store, clock, open, waits, ada: await open('ada'), bob: await open('bob') }
-}
-
-/** A store that fails to read these keys. */
-function unreadable(store: LeaseStore, prefix: string): LeaseStore {
-  const read = (query: Query) => {
-    const { key, prefix: given } = query as { key?: string; prefix?: string }
-    if (!(key ?? given)?.startsWith(prefix)) return store.read(query)
-    return Promise.reject(new LeaseholdError('timeout', 'the store did not answer'))
-  }
-  return delegate(store, { read: read as LeaseStore['read'] })
-}
-
-const wanted = (key: string) => ({ keys: [key], purpose: `work on ${key}` })
-const HOUR = 3_600_000
-
-async function handleOf(holds: AgentHolds, key: string): Promise<string> {
-  const outcome = await holds.acquire(wanted(key))
-  if (outcome.state !== 'held' && outcome.state !== 'waiting') throw new Error(outcome.state)
-  return outcome.record.handle
-}
-
-const stateOf = ({ mine }: { mine: ReturnType<AgentHolds['mine']> }) =>
-  mine.map(({ state, why }) => [state, why])
+import { type Grip, HoldRecord } from '../../src/agents/hold-record.ts'
+import { HOUR, handleOf, scene, stateOf, unreadable, wanted } from './holds-scene.ts'
 
 describe('the holds of a connection', () => {
   it('survive the silence of the model, up to the idle limit', async () => {
@@ -293,145 +240,88 @@ describe('the holds of a connection', () => {
   })
 })
 
-describe('a refusal', () => {
-  it('says how many are ahead, who of them holds and who waits', async () => {
-    const { ada, open, waits } = await scene()
-    await handleOf(ada.holds, 'k')
-    for (let index = 0; index < 11; index++) {
-      const { position, ahead } = await waits((await open(`agent-${index}`)).holds, 'k')
-      expect(position).toBe(index + 1)
-      expect(ahead).toHaveLength(Math.min(8, index + 1))
-      expect(ahead[0]).toMatchObject({ agent: 'ada', state: 'holds', purpose: 'work on k' })
-      expect(ahead[0]!.until).not.toBeNull()
-      if (index > 0) {
-        expect(ahead[1]).toMatchObject({ agent: 'agent-0', state: 'waits', until: null })
-      }
-    }
-  })
-
-  it('of tasks says who has them, and how many were not tried when the time was over', async () => {
-    const { store, clock, open, ada } = await scene()
-    for (const key of ['a', 'b']) await handleOf(ada.holds, key)
-    const tasks = ['a', 'b'].map((key) => ({ key }))
-    const grant: LeaseStore['grant'] = async (request) => {
-      await clock.advance(4900)
-      return store.grant(request)
-    }
-    const busy = await ada.holds.claimNext(tasks, { purpose: 'x' })
-    expect(busy).toMatchObject({
-      state: 'busy',
-      skipped: { busy: 2, untried: 0 },
-      ahead: [
-        { agent: 'ada', key: 'a', purpose: 'work on a', state: 'holds' },
-        { agent: 'ada', key: 'b' },
-      ],
-    })
-    const slow = await open('slow', delegate(store, { grant }))
-    const many = Array.from({ length: 15 }, () => tasks[0]!)
-    const late = await slow.holds.claimNext(many, { purpose: 'x' })
-    expect(late).toMatchObject({ state: 'busy', skipped: { busy: 10, untried: 5 } })
-  })
-
-  it('comes within 50 s, however long the agent wants to wait', async () => {
+describe('what ends a hold', () => {
+  it('of a pool: the maximum, too', async () => {
     const { clock, ada, bob } = await scene()
-    await handleOf(ada.holds, 'k')
-    const began = clock.now()
-    let took = Infinity
-    const asking = bob.holds.acquire(wanted('k'), { wait: 3_600_000 }).then(() => {
-      took = clock.now() - began
-    })
-    await clock.advance(60_000)
-    await asking
-    expect(took).toBeGreaterThan(45_000)
-    expect(took).toBeLessThanOrEqual(50_000)
-  })
-
-  it('of a pool names the resource as the store does, and the place among the waiters', async () => {
-    const { clock, store, ada, bob, open } = await scene()
     const resources = [{ name: '5170' }]
     await ada.holds.take('ports', { resources, purpose: 'dev server' })
-    const places: unknown[] = []
-    for (const { holds } of [bob, await open('cy')]) {
-      const asking = holds.take('ports', { purpose: 'tests' })
-      await clock.advance(2000)
-      const outcome = await asking
-      if (outcome.state !== 'waiting') throw new Error(outcome.state)
-      places.push(outcome.position)
-      const [holder] = outcome.ahead
-      expect(holder).toMatchObject({ agent: 'ada', purpose: 'dev server', state: 'holds' })
-      expect((await store.read({ key: holder!.key })).holders).toBe(1)
+    for (let hour = 0; hour < 8; hour++) {
+      await clock.advance(HOUR - 1)
+      ada.holds.touch()
     }
-    expect(places).toEqual([0, 1])
+    expect(stateOf({ mine: ada.holds.mine() })).toEqual([['held', undefined]])
+    await clock.advance(1000)
+    expect(stateOf({ mine: ada.holds.mine() })).toEqual([
+      ['lost', 'it was held for 8h, the maximum'],
+    ])
+    expect((await bob.holds.take('ports', { purpose: 'tests' })).state).toBe('held')
   })
-})
 
-describe('a request to give something back', () => {
-  it('waits for a holder that is silent for as long as the idle limit allows', async () => {
-    const { clock, ada, bob } = await scene()
+  it('that still waits: the idle limit, and its release', async () => {
+    const { clock, store, ada, bob, waits } = await scene()
     await handleOf(ada.holds, 'k')
-    await bob.fleet.askBack({ key: 'k' }, 'the demo')
-    await clock.advance(2 * HOUR - 60_000)
-    expect(await ada.holds.notices()).toMatchObject([
-      { about: 'asked-back', text: expect.stringContaining('bob asked') },
-      { about: 'ceiling' },
+    const first = await waits(bob.holds, 'k')
+    await bob.holds.release(first.record.handle)
+    await clock.advance(10)
+    expect((await store.read({ key: 'k' })).count).toBe(1)
+    await waits(bob.holds, 'k')
+    for (let hour = 0; hour < 2; hour++) {
+      await clock.advance(HOUR)
+      ada.holds.touch()
+    }
+    await clock.advance(10)
+    expect((await store.read({ key: 'k' })).count).toBe(1)
+    expect(stateOf({ mine: bob.holds.mine() })).toEqual([
+      ['lost', expect.stringContaining('the idle limit')],
     ])
   })
 
-  it('is made once, and not by too many', async () => {
-    const { ada, bob } = await scene()
-    await handleOf(ada.holds, 'k')
-    const asked = async () =>
-      (await ada.holds.notices()).filter(({ about }) => about === 'asked-back').length
-    for (let count = 0; count < 20; count++) await bob.fleet.askBack({ key: 'k' }, 'the demo')
-    expect(await asked()).toBe(1)
-    for (let count = 0; count < 9; count++) await bob.fleet.askBack({ key: 'k' }, `demo ${count}`)
-    const another = bob.fleet.askBack({ key: 'k' }, 'again')
-    await expect(another).rejects.toMatchObject({ code: 'limit-exceeded' })
-    expect(await asked()).toBe(10)
+  it('given up while its grant was on the way: it is given back', async () => {
+    const note = { ref: 'r', agent: 'ada', purpose: 'x', for: ['k'] }
+    const record = new HoldRecord({ handle: 'h', note, claims: [], askedAt: 0 })
+    let isReleased = false
+    const release = async () => {
+      isReleased = true
+    }
+    const { signal } = new AbortController()
+    let resolve = (_grip: Grip) => {}
+    const promise = new Promise<Grip>((fulfil) => {
+      resolve = fulfil
+    })
+    const now = () => 0
+    record.follow(promise, now, () => {})
+    await record.release(0)
+    resolve({ keys: ['k'], claimToken: 1, signal, release })
+    await record.settled
+    expect(isReleased).toBe(true)
+    expect(record.state).toBe('released')
   })
 
-  it('reaches its hold, also if the agent has many', async () => {
-    const { ada, bob } = await scene()
-    for (let index = 0; index < 20; index++) await handleOf(ada.holds, `k${index}`)
-    await bob.fleet.askBack({ key: 'k13' }, 'the demo')
-    const [notice, ...others] = await ada.holds.notices()
-    expect(notice).toMatchObject({ about: 'asked-back' })
-    expect(notice!.text).toContain('for k13 back')
-    expect(others).toMatchObject([{ about: 'ceiling' }])
-  })
-})
-
-describe('the fleet', () => {
-  it('lists what agents hold among many other keys, and says if it could not read all', async () => {
+  it('the end of its connection, after which nothing is taken', async () => {
     const { store, ada } = await scene()
-    const fill = async (from: number, to: number) => {
-      for (let index = from; index < to; index += 250) {
-        const claims = Array.from({ length: 250 }, (_, at) => ({ key: `done/${index + at}` }))
-        await store.grant({ holder: 'program', ttl: HOUR, claims })
-      }
-    }
-    await fill(0, 2500)
     await handleOf(ada.holds, 'k')
-    const held = [{ agent: 'ada', holds: [{ for: ['k'] }] }]
-    expect(await ada.fleet.agents()).toMatchObject({ agents: held, more: false })
-    expect((await ada.fleet.who({ prefix: 'done/' })).more).toBe(true)
-    expect((await ada.fleet.who({ prefix: 'k' })).more).toBe(false)
-    await fill(2500, 10_250)
-    expect(await ada.fleet.agents()).toMatchObject({ agents: [], more: true })
+    await ada.holds.close()
+    expect((await store.read({ key: 'k' })).count).toBe(0)
+    await expect(handleOf(ada.holds, 'k')).rejects.toMatchObject({ code: 'closed' })
   })
 
-  it('is announced to under a bounded number of names', async () => {
-    const { ada } = await scene()
-    const announce = (index: number) => ada.fleet.announce({ agent: `a${index}`, doing: 'x' })
-    for (let index = 0; index < 100; index++) await announce(index)
-    await expect(announce(100)).rejects.toMatchObject({ code: 'limit-exceeded' })
-    await announce(99)
+  it('nothing: a try that fails leaves no hold', async () => {
+    const { store, ada, bob, open } = await scene()
+    await handleOf(ada.holds, 'k')
+    expect((await bob.holds.tryAcquire(wanted('k'))).state).toBe('busy')
+    expect(bob.holds.mine()).toEqual([])
+    const grant = () => Promise.reject(new LeaseholdError('forbidden', 'no right'))
+    const cy = await open('cy', delegate(store, { grant }))
+    await expect(cy.holds.acquire(wanted('k2'))).rejects.toMatchObject({ code: 'forbidden' })
+    expect(cy.holds.mine()).toEqual([])
+    expect(cy.holds.openCount).toBe(0)
   })
 
-  it('is asked about exactly one key, path or prefix', async () => {
+  it('of one connection make room for others: it may have 1000', async () => {
     const { ada } = await scene()
-    for (const target of [{}, { key: 'a', path: '/b' }, { key: 'a', prefix: 'b' }]) {
-      await expect(ada.fleet.who(target)).rejects.toThrow('give one of key')
-    }
+    for (let index = 0; index < 1000; index++) await handleOf(ada.holds, `k${index}`)
+    await expect(handleOf(ada.holds, 'more')).rejects.toMatchObject({ code: 'limit-exceeded' })
+    await ada.holds.releaseAll()
+    await handleOf(ada.holds, 'more')
   })
 })
