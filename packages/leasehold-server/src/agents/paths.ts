@@ -106,7 +106,7 @@ export interface PathClaim {
 export function claimsFor(paths: readonly FilePath[], mode: Mode): PathClaim[] {
   const modes = new Map<Key, Mode>()
   for (const path of paths) {
-    for (const key of keysAbove(path)) if (!modes.has(key)) modes.set(key, 'shared')
+    for (const key of keysAbove(path)) modes.set(key, 'shared')
   }
   for (const path of paths) modes.set(keyOf(path), mode)
   return [...modes].map(([key, each]) => ({ key, mode: each }))

@@ -29,6 +29,7 @@ beforeAll(async () => {
   git(at('shop'), 'worktree', 'add', '-q', at('tree'))
   await symlink(at('shop'), at('link'))
   await symlink(at('shop', 'src', 'a.ts'), at('shop', 'alias.ts'))
+  await symlink(at('shop', 'src'), at('shop', 'source'))
   await mkdir(at('plain'))
 }, 60_000)
 afterAll(() => place.clean())
@@ -55,6 +56,8 @@ describe('a file', () => {
     expect(own).toMatch(/^repo\/shop-[0-9a-f]{8}\/new\/deep\/b\.ts$/)
     expect(key('new/deep/b.ts', { folder: at('link') })).toBe(own)
     expect(key('new/deep/b.ts', { folder: at('tree') })).toBe(own)
+    const folder = at('shop')
+    expect(key('source/new/b.ts', { folder })).toBe(key('src/new/b.ts', { folder }))
   })
 
   it('of another repository or none is not one of this', () => {
@@ -86,6 +89,7 @@ describe('the claims for paths', () => {
   const file = (path: string) => ({ repository: 'repo/r', path })
 
   it('are shared on the folders above, so that a folder and its files exclude each other', () => {
+    expect(keysAbove(file(''))).toEqual([])
     expect(keysAbove(file('src/a.ts'))).toEqual(['repo/r', 'repo/r/src'])
     expect(claimsFor([file('src/a.ts')], 'exclusive')).toEqual([
       { key: 'repo/r', mode: 'shared' },
