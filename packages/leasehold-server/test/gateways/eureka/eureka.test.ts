@@ -104,7 +104,8 @@ describe('eureka-js-client', () => {
     const { registry, store, url } = await gatewayScene({ eureka: true })
     const { client } = await eurekaClient(url, 'orders', 8082)
     const [first] = await registry.find('orders')
-    for (let beat = 0; beat < 3; beat++) await once(client as never, 'heartbeat')
+    // For longer than the lease lasts without them: 3 s.
+    for (let beat = 0; beat < 20; beat++) await once(client as never, 'heartbeat')
     expect((await registry.find('orders'))[0]!.token).toBe(first!.token)
     await store.revoke({ target: { lease: first!.lease } })
     await once(client as never, 'registered')

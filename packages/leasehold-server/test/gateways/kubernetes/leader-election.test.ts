@@ -45,7 +45,9 @@ describeWith(ELECT, "client-go's leader election", () => {
     const second = candidate('second')
     await second.saw('leader first')
     const held = await object()
-    expect(held.spec).toMatchObject({ holderIdentity: 'first', leaseTransitions: 0 })
+    const time = expect.stringMatching(/\.\d{6}Z$/)
+    const times = { acquireTime: time, renewTime: time }
+    expect(held.spec).toMatchObject({ holderIdentity: 'first', leaseTransitions: 0, ...times })
 
     first.child.kill('SIGKILL')
     await second.saw('leading')
