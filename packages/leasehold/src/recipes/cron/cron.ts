@@ -79,6 +79,8 @@ export class CronJob implements AsyncDisposable {
   readonly ended: Promise<void>
   #hold: Hold | undefined = undefined
   #due: number | undefined = undefined
+  /** In a row: a run that cannot be recorded must not be repeated as fast as the store allows. */
+  #failures = 0
 
   private constructor(
     client: Client,
@@ -135,7 +137,7 @@ export class CronJob implements AsyncDisposable {
   /** Waits until this process may run the job, runs it, and waits again after a loss. */
   async #compete(): Promise<void> {
     const { signal } = this.#closing
-    for (let failures = 0; !signal.aborted && !this.#client.closing.aborted; ) {
+    while (!signal.aborted && !this.#client.closing.aborted) {
       try {
         const claim = { key: this.#key('run') }
         this.#hold = await this.#client.hold([claim], {
@@ -143,13 +145,12 @@ export class CronJob implements AsyncDisposable {
           ...this.#timing,
           signal,
         })
-        failures = 0
         await this.#runWhileHeld(this.#hold)
       } catch (error) {
         if (signal.aborted || this.#client.closing.aborted) break
         if (isLeaseholdError(error) && FINAL.has(error.code)) throw error
         this.#report('retrying', String((error as Error).message), 'warn')
-        const ms = backoff(failures++, this.#client.random)
+        const ms = backoff(this.#failures++, this.#client.random)
         await sleep(this.#client, ms, signal).catch(() => {})
       } finally {
         await this.#hold?.[Symbol.asyncDispose]()
@@ -167,12 +168,14 @@ export class CronJob implements AsyncDisposable {
       this.#due = this.#next(after)
       if (this.#due === undefined || this.#due > now) {
         await this.#sleep(hold, Math.min(LOOK_MS, (this.#due ?? Infinity) - now))
+        this.#failures = 0
         continue
       }
       await this.#run(this.#due, hold)
       after = this.#due
       hold.assertHeld()
       await this.#write(String(after), await readKept(this.#client, this.#key('position')))
+      this.#failures = 0
     }
   }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type CronOptions, type CronSchedule, Leasehold } from '../../../src/index.ts'
-import type { Claim } from '../../../src/port/index.ts'
+import { type Claim, LeaseholdError } from '../../../src/port/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { TestClock } from '../../../src/testing/index.ts'
 import { FaultyStore } from '../../client/faulty-store.ts'
@@ -177,6 +177,20 @@ describe('cron', () => {
     expect(runs).toBe(3)
     expect(seen.filter((it) => it.startsWith('failed'))).toHaveLength(3)
     expect(seen.find((it) => it.startsWith('failed'))).toMatch(/disk full/)
+  })
+
+  it('repeats a run that cannot be recorded less and less often', async () => {
+    const fleet = new Fleet()
+    const { link } = await fleet.open('a')
+    await fleet.clock.advance(untilNextMinute(fleet.clock.now()) - 1)
+    link.fault = (call) =>
+      call === 'grant' ? { error: new LeaseholdError('limit-exceeded', 'full') } : undefined
+    await fleet.clock.advance(MINUTE / 2)
+    expect(fleet.runs.length).toBeGreaterThan(0)
+    expect(fleet.runs.length).toBeLessThan(20)
+    link.fault = () => undefined
+    await fleet.clock.advance(MINUTE)
+    expect(new Set(fleet.times).size).toBe(2)
   })
 
   it('runs what is due one after the other if a run takes longer than the schedule', async () => {
