@@ -31,9 +31,9 @@ export class EngineAddress {
     this.#url = url
     this.scheme = scheme!
     this.hosts = hosts!.split(',')
-    this.user = user ? decodeURIComponent(user) : undefined
-    this.password = password ? decodeURIComponent(password) : undefined
-    this.path = decodeURIComponent(path ?? '')
+    this.user = user ? decoded('user', user) : undefined
+    this.password = password ? decoded('password', password) : undefined
+    this.path = decoded('path', path ?? '')
     this.#settings = new URLSearchParams(settings)
   }
 
@@ -58,6 +58,15 @@ export class EngineAddress {
     throw invalid(
       `the store address has an unknown setting ${show(unknown)}; known settings: ${known.join(', ') || 'none'}`,
     )
+  }
+}
+
+/** The message does not show the part, which may be a secret. */
+function decoded(what: string, part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    throw invalid(`the ${what} in the store address has a % that is no escape: write %25 instead`)
   }
 }
 

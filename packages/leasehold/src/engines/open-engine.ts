@@ -216,15 +216,15 @@ async function openNats(
   const { hosts, user, password, path } = address
   const servers = [...hosts]
   const login = { ...(user !== undefined && { user, pass: password ?? '' }) }
-  const client = await connect({ servers, ...login, maxReconnectAttempts: -1 }).catch(
-    (error: Error) => {
-      const message = `cannot reach NATS at ${hosts.join(', ')}: ${error.message}. Is it running?`
-      throw new LeaseholdError('timeout', message, { cause: error })
-    },
-  )
+  const limit = common.timeout !== undefined && { timeout: common.timeout }
+  const options = { servers, ...login, ...limit, maxReconnectAttempts: -1 }
+  const client = await connect(options).catch((error: Error) => {
+    const message = `cannot reach NATS at ${hosts.join(', ')}: ${error.message}. Is it running?`
+    throw new LeaseholdError('timeout', message, { cause: error })
+  })
   const release = () => client.close()
-  const options = { ...(path !== '' && { name: path }), replicas, ...common }
-  return { store: await orRelease(natsStore(client, options), release), release }
+  const own = { ...(path !== '' && { name: path }), replicas, ...common }
+  return { store: await orRelease(natsStore(client, own), release), release }
 }
 
 async function openAzure(

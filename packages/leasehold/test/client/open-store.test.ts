@@ -6,6 +6,7 @@ import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { settingsOf } from '../../src/client/settings.ts'
+import { openEngine } from '../../src/engines/index.ts'
 import { openStore } from '../../src/open/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { CountingClock } from './counting-clock.ts'
@@ -41,6 +42,24 @@ describe('the store that a URL names', () => {
       await store.close()
     }
     await rm(folder, { recursive: true })
+  })
+
+  it('nats: is opened by a client that has the time limit', async () => {
+    let given: unknown
+    const connect = async (options: unknown) => {
+      given = options
+      throw new Error('nobody answers')
+    }
+    const load = async () => ({ connect })
+    const opening = openEngine('nats://h:4222', { timeout: 200, load })
+    await expect(opening).rejects.toMatchObject({ code: 'timeout' })
+    expect(given).toMatchObject({ timeout: 200 })
+  })
+
+  it('has % only in escapes, and the message does not show the password', async () => {
+    const refusal = await refusalOf('redis://me:50%@h')
+    expect(refusal).toMatch(/^invalid-argument: the password .* write %25 instead/)
+    expect(refusal).not.toContain('50')
   })
 
   it.each(['http', 'https', 'ws', 'wss'])('%s: is that of a server', async (scheme) => {
