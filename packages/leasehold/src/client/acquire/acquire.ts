@@ -231,7 +231,7 @@ export class Acquisition extends Timed {
   expire(now?: number): LeaseholdError | undefined {
     const isUnanswered = this.#lease === undefined && this.#conflict === undefined
     const { answerBy, waitUntil } = this.#deadlines ?? NO_DEADLINES
-    if (isUnanswered && (now ?? waitUntil) >= answerBy && answerBy <= waitUntil) {
+    if (isUnanswered && (now ?? waitUntil) >= answerBy && (this.ifFree || answerBy <= waitUntil)) {
       const then = 'the client removes it in the background'
       const what = `the claim on ${this.keys.map(show).join(', ')}`
       return this.fail(noAnswer(what, this.#limit, { isRead: false, then }, undefined))

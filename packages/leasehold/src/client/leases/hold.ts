@@ -156,9 +156,7 @@ export class KeptHold implements Hold {
     const { state } = this
     if (state === 'lost') return Promise.reject(this.#lostError())
     if (state === 'released') return Promise.reject(this.#notUsable(state))
-    if (this.#lease.timing.renewal !== 'never') {
-      return this.#lease.renew(limitOf(timeoutIn('renew', options), this.#core.settings.limit))
-    }
+    if (this.#lease.timing.renewal !== 'never') return this.#renew(options)
     return Promise.reject(
       invalid(
         `${show(this.key)} has a strategy that is never renewed: choose 'reservation' to renew by hand`,
@@ -181,7 +179,12 @@ export class KeptHold implements Hold {
   release(options?: CallOptions): Promise<void> {
     if (this.#released !== undefined) return this.#released
     if (this.#loss !== undefined || !this.#lease.alive) return Promise.resolve()
-    const limit = limitOf(timeoutIn('release', options), this.#core.limit)
+    let limit = this.#core.limit
+    try {
+      limit = limitOf(timeoutIn('release', options), limit)
+    } catch (error) {
+      return Promise.reject(error)
+    }
     this.#lease.holds.delete(this.claimToken)
     const { lease, keys, claimToken: token } = this
     const { events } = this.#core
@@ -199,6 +202,10 @@ export class KeptHold implements Hold {
   lose(loss: Loss): void {
     this.#loss = loss
     this.#controller?.abort(this.#lostError())
+  }
+
+  async #renew(options: CallOptions | undefined): Promise<void> {
+    await this.#lease.renew(limitOf(timeoutIn('renew', options), this.#core.settings.limit))
   }
 
   async #update(

@@ -238,7 +238,7 @@ export class Election {
 
   /** Reads the candidates from the store, in the order of the queue. One that leads is the first. */
   async candidates(options?: CallOptions): Promise<readonly Candidate[]> {
-    const { store } = this.#client.limitedTo(options?.timeout)
+    const { store } = this.#client.limitedTo(timeoutIn('candidates', options))
     const { claims } = await store.read({ key: this.#keys.queue })
     return claims.map(candidateOf)
   }

@@ -1,4 +1,4 @@
-import type { Hold, HoldState } from '../../client/index.ts'
+import type { CallOptions, Hold, HoldState } from '../../client/index.ts'
 import {
   invalid,
   type Key,
@@ -93,18 +93,22 @@ class InnerLock implements Hold {
     return this.#released ? 0 : this.#outer.remaining()
   }
 
-  async renew(): Promise<void> {
+  async renew(options?: CallOptions): Promise<void> {
     if (this.#released) this.assertHeld()
-    await this.#outer.renew()
+    await this.#outer.renew(options)
   }
 
   touch(): void {
     if (!this.#released) this.#outer.touch()
   }
 
-  async update(value: string | undefined, key: Key = this.key): Promise<void> {
+  async update(
+    value: string | undefined,
+    key: Key = this.key,
+    options?: CallOptions,
+  ): Promise<void> {
     this.assertHeld()
-    await this.#outer.update(value, key)
+    await this.#outer.update(value, key, options)
   }
 
   async release(): Promise<void> {

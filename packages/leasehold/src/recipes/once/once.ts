@@ -42,7 +42,7 @@ export interface OnceDone<Result = unknown> extends Done<Result> {
  * effect outside should send `lock.token` with it, as under any lock.
  */
 export async function once<Result>(
-  client: Client,
+  given: Client,
   name: string,
   work: (lock: Lock) => Promise<Result> | Result,
   options: OnceOptions = {},
@@ -50,6 +50,8 @@ export async function once<Result>(
   const { run, done } = keysOf(name)
   functionOf(`the work of ${name}`, work)
   const { keep: wanted, ...lockOptions } = optionsOf('once', options, ONCE_OPTIONS)
+  // Each call to the store has the timeout, and not only that of the lock.
+  const client = given.limitedTo(options.timeout)
   const keep = keepOf(client, wanted)
   const before = await readRecord(client, done)
   if (before !== undefined) return { ran: false, ...doneOf<Result>(before) }

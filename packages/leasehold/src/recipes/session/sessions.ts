@@ -83,7 +83,7 @@ export class Sessions<Data = unknown> {
 
   /** The sessions of all users, at most `limit` (1000). Costs one call, plus one per session. */
   async listAll(options: { limit?: number } = {}): Promise<ListedSession<Data>[]> {
-    const { limit = 1000 } = options
+    const { limit = 1000 } = optionsOf('listAll', options, LIST_OPTIONS)
     const found = await this.#table.list(undefined, countOf('limit', limit, 1, LIST_MAX))
     return found.map((stored) => new SeenSession<Data>(this.#table, stored))
   }

@@ -87,6 +87,25 @@ describe('the time limit of a call', () => {
     expect(store.count('read')).toBe(1)
   })
 
+  it('is that of the store also without a wait, whose own time would be over at once', async () => {
+    const { clock, store, client } = open()
+    store.fault = silent
+    const failed = failure(client.hold([{ key: 'k' }], { wait: 0, timeout: 300 }), clock)
+    await clock.advance(300)
+    expect(failed).toMatchObject({ code: 'unknown-outcome', at: 300 })
+    expect(failed.message).toContain('within 300ms')
+  })
+
+  it('is refused by a promise, and the hold stays, if its name is misspelt', async () => {
+    const { client } = open()
+    const hold = await client.hold([{ key: 'k' }])
+    for (const call of [hold.renew, hold.release]) {
+      const refused = call.call(hold, { timout: 1 } as never)
+      await expect(refused).rejects.toThrow(/did you mean "timeout"/)
+    }
+    expect(hold.held).toBe(true)
+  })
+
   it.each([0, -1, 'infinite', 'soon'])('is refused if it is %j', async (timeout) => {
     const { client } = open()
     expect(() => new Client(memoryStore(), { timeout: timeout as '1s' })).toThrow(/timeout is/)

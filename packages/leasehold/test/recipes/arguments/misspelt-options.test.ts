@@ -156,6 +156,23 @@ describe('a misspelt option is refused, with the name that was meant', () => {
       () => election.leader({ timeuot: 1 }),
     ],
     [
+      '"timeuot" is not an option of candidates: did you mean "timeout"?',
+      () => election.candidates({ timeuot: 1 }),
+    ],
+    [
+      '"limti" is not an option of listAll: did you mean "limit"?',
+      () => leasehold.sessions().listAll({ limti: 1 }),
+    ],
+    [
+      '"timeuot" is not an option of renew: did you mean "timeout"?',
+      async () => (await leasehold.lock('held', { within: held })).renew({ timeuot: 1 }),
+    ],
+    [
+      '"timeuot" is not an option of update: did you mean "timeout"?',
+      async () =>
+        (await leasehold.lock('held', { within: held })).update('x', 'held', { timeuot: 1 }),
+    ],
+    [
       '"timeuot" is not an option of resign and handOver: did you mean "timeout"?',
       () => term.resign({ timeuot: 1 }),
     ],

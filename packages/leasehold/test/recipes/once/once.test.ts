@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Leasehold } from '../../../src/index.ts'
 import { testStore } from '../../../src/testing/index.ts'
+import { FaultyStore } from '../../client/faulty-store.ts'
 
 async function opened() {
   const { store, clock } = testStore()
@@ -34,7 +35,7 @@ describe('once', () => {
     expect(await a.onceResult('job')).toBeUndefined()
   })
 
-  it('remembers for as long as `remember` says, and then runs again', async () => {
+  it('remembers for as long as `keep` says, and then runs again', async () => {
     const { a, b, clock } = await opened()
     const first = await a.once('job', () => 1, { keep: '1h' })
     expect(first.until - first.at).toBe(3_600_000)
@@ -54,6 +55,19 @@ describe('once', () => {
     })
     expect(done).toMatchObject({ ran: true, result: 'theirs', by: 'late' })
     expect(await b.once('job', () => 'another')).toMatchObject({ ran: false, result: 'theirs' })
+  })
+
+  it('waits for the answer of each call no longer than `timeout`', async () => {
+    const { store, clock } = testStore()
+    const link = new FaultyStore(store, clock)
+    const leasehold = await Leasehold.open(link, { holder: 'a', clock })
+    link.freeze()
+    let code: string | undefined
+    leasehold.once('job', () => 1, { timeout: '300ms' }).catch((error) => {
+      code = error.code
+    })
+    await clock.advance(300)
+    expect(code).toBe('timeout')
   })
 
   it('waits no longer than `wait`, and names the holder', async () => {
