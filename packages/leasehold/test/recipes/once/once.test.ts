@@ -63,9 +63,11 @@ describe('once', () => {
     const leasehold = await Leasehold.open(link, { holder: 'a', clock })
     link.freeze()
     let code: string | undefined
-    leasehold.once('job', () => 1, { timeout: '300ms' }).catch((error) => {
-      code = error.code
-    })
+    leasehold
+      .once('job', () => 1, { timeout: '300ms' })
+      .catch((error) => {
+        code = error.code
+      })
     await clock.advance(300)
     expect(code).toBe('timeout')
   })
