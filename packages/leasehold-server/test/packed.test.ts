@@ -63,6 +63,14 @@ describe('the packed server, in a project outside the repository', () => {
     expect(ran.stderr).toMatch(/loopback addresses are not allowed here.*--checks loopback/)
   })
 
+  it('refuses a TCP check of the server itself, and two checks', async () => {
+    const loopback = await run('register', 'web', '--check-tcp', '127.0.0.1:8080', '--', 'true')
+    expect(loopback.stderr).toMatch(/loopback addresses are not allowed here/)
+    const checks = ['--check-http', '/health', '--check-tcp', '10.1.2.3:80']
+    const both = await run('register', 'web', '--address', '10.1.2.3:80', ...checks, '--', 'true')
+    expect(both).toMatchObject({ code: 125, stderr: expect.stringMatching(/has one check: use/) })
+  })
+
   it('does not let the first access token lock its creator out', async () => {
     const refused = await run('access-token', 'create', 'ci', '--right', 'claim,read:jobs/')
     expect(refused).toMatchObject({ code: 1, stdout: '' })

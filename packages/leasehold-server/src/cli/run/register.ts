@@ -33,8 +33,11 @@ export function registerCommand(commandLine: readonly string[]): Command {
     .option('--meta <name=value...>', 'other metadata', [])
     .option('--weight <number>', 'its share of the work, relative to other instances')
     .option('--zone <name>', 'the zone it runs in')
-    .option('--check-http <url>', 'check its health by fetching this URL')
-    .option('--check-tcp <address>', 'check its health by connecting to this address')
+    .option(
+      '--check-http <url>',
+      'check its health by fetching this URL, or this path at its address',
+    )
+    .option('--check-tcp <address>', 'check its health by connecting to this host:port')
     .option('--holder <name>', 'the name of the holder, shown to others')
     .option('--ttl <duration>', 'how long it stays registered after it dies', '15s')
     .option(
@@ -60,6 +63,9 @@ async function register(
 ): Promise<void> {
   const { id, address, zone, capability, tag, meta, weight } = flags
   const { checkHttp, checkTcp } = flags
+  if (checkHttp !== undefined && checkTcp !== undefined) {
+    throw new Exit(RUN_EXIT.failed, 'an instance has one check: use --check-http or --check-tcp')
+  }
   const options = {
     id,
     address,

@@ -16,7 +16,7 @@ import { targetOf } from './check-policy.ts'
  * One of these:
  * - `http`: a path such as `/health` at the instance's address, or a URL. 2xx is passing, 429 is a
  *   warning, anything else is critical. Redirects are not followed.
- * - `tcp`: a connection can be opened. `true` for the instance's address, or `tcp://host:port`.
+ * - `tcp`: a connection can be opened. `true` for the instance's address, or `host:port`.
  * - `grpc`: the standard health service. `true` for the instance's address, the name of a service
  *   there, or `grpc://host:port/service` (`grpcs` with TLS).
  * - `ttl`: the instance reports by itself, at least this often.
@@ -133,6 +133,13 @@ function urlOf(kind: string, value: unknown, address: string | undefined): strin
   if (WHOLE.test(given)) {
     if (schemes.some((scheme) => given.startsWith(`${scheme}://`))) return given
     throw invalid(`${name} is ${show(given)}: it must start with ${schemes[0]}://`)
+  }
+  if (kind === 'tcp' && given !== '') return `tcp://${given}`
+  // `b:80` and `b.local/health` are meant as other hosts, not as paths at the instance's address.
+  if (/^[^/?]*:|^[^/?]*\.[^/?]*\//.test(given)) {
+    throw invalid(
+      `${name} is ${show(given)}, which is neither a path nor a URL: write ${schemes[0]}://${given}`,
+    )
   }
   if (address === undefined) {
     throw invalid(
