@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import type { Leasehold } from 'leasehold'
 import {
+  type Duration,
   isLeaseholdError,
   LeaseholdError,
   type LeaseStore,
+  milliseconds,
   show,
   systemClock,
 } from 'leasehold/port'
@@ -55,7 +57,7 @@ export function withConnectionOptions(command: Command): Command {
     .option('--key <file>', 'for mutual TLS: the key of the certificate [LEASEHOLD_CLIENT_KEY]')
     .option(
       '--store <url>',
-      "use the store 'file:<folder>', 'redis://…', 'postgres://…', 'etcd://…' or 'zookeeper://…' directly, without a server",
+      "use a store directly, without a server: 'file:<folder>', or an engine ('redis://…', 'postgres://…', 'etcd://…', 'consul://…', 'zookeeper://…', 'nats://…', 'azure+https://…')",
     )
     .option('--timeout <duration>', 'how long to wait for an answer', '5s')
 }
@@ -140,7 +142,8 @@ async function connect(flags: ConnectionFlags, creates: boolean): Promise<Connec
         `--store is ${show(flags.store)}: there is no store in ${folderOf(flags.store)}. Name the folder that a server uses, or start one on it`,
       )
     }
-    const { store, data, close } = await openStore(flags.store)
+    const timeout = milliseconds(flags.timeout as Duration, '--timeout')
+    const { store, data, close } = await openStore(flags.store, systemClock, timeout)
     return { store, name: data, by: userName(), close }
   }
   return openRemote(flags)

@@ -25,7 +25,7 @@ export async function drain(
 ): Promise<void> {
   const { claims } = await store.read({ key: `services/${service}/${instance}`, limit: 1 })
   const [claim] = claims
-  if (claim === undefined) throw notThere(service, instance)
+  if (claim === undefined) throw notThere(service, instance, 'registered')
   const key = `health/${service}/${instance}`
   const note = cut(`drained by ${by}: ${why}`.replace(/\p{Cc}+/gu, ' '))
   const value = JSON.stringify({ status: 'critical', note, of: claim.token, [DRAINED]: by })
@@ -47,7 +47,7 @@ export async function returnDrained(
 ): Promise<number> {
   const { claims } = await store.read({ key: `health/${service}/${instance}` })
   const drains = claims.filter(({ value }) => isDrain(value))
-  if (drains.length === 0) throw notThere(service, instance)
+  if (drains.length === 0) throw notThere(service, instance, 'drained')
   for (const { key, token } of drains) await store.revoke({ target: { key, token }, by, why })
   return drains.length
 }
@@ -65,9 +65,10 @@ function isDrain(value: string | undefined): boolean {
   }
 }
 
-function notThere(service: string, instance: string): LeaseholdError {
-  return new LeaseholdError(
-    'claim-not-found',
-    `${show(`${service}/${instance}`)} is not registered or not drained`,
-  )
+function notThere(
+  service: string,
+  instance: string,
+  what: 'registered' | 'drained',
+): LeaseholdError {
+  return new LeaseholdError('claim-not-found', `${show(`${service}/${instance}`)} is not ${what}`)
 }

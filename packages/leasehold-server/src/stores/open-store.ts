@@ -37,8 +37,15 @@ export interface OpenedStore {
   close(): Promise<void>
 }
 
-/** Loads only the kind of store that is asked for: most commands use the server's. */
-export async function openStore(url: string, clock: Clock = systemClock): Promise<OpenedStore> {
+/**
+ * Loads only the kind of store that is asked for: most commands use the server's. `timeout` is how
+ * long a call of an engine may take, in milliseconds.
+ */
+export async function openStore(
+  url: string,
+  clock: Clock = systemClock,
+  timeout?: number,
+): Promise<OpenedStore> {
   if (url === 'memory:') {
     const { memoryStore } = await import('leasehold/memory')
     const store = memoryStore({ clock, tokensAbove: epochOf(clock.now()) })
@@ -53,13 +60,17 @@ export async function openStore(url: string, clock: Clock = systemClock): Promis
     const close = () => store.close()
     return { store, name: 'file, durable', data, folder: data, shared: false, close }
   }
-  if (isEngine(url)) return openShared(url, clock)
+  if (isEngine(url)) return openShared(url, clock, timeout)
   const forms = ['file:./data', 'memory:', ...ENGINE_ADDRESSES].map((it) => `'${it}'`).join(', ')
   throw invalid(`store is ${show(withoutPassword(url))}: use one of ${forms}`)
 }
 
-async function openShared(url: string, clock: Clock): Promise<OpenedStore> {
-  const { store, release } = await openEngine(url, { clock, load })
+async function openShared(
+  url: string,
+  clock: Clock,
+  timeout: number | undefined,
+): Promise<OpenedStore> {
+  const { store, release } = await openEngine(url, { clock, load, timeout })
   const close = async () => {
     await store.close()
     await release()

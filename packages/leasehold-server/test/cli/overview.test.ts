@@ -94,6 +94,11 @@ describe('leasehold leases', () => {
   })
 })
 
+it('--timeout limits an engine that cannot be reached, too', async () => {
+  const ran = await runLeasehold(['ls', '--store', 'redis://127.0.0.1:9', '--timeout', '300ms'])
+  expect(ran.stderr).toMatch(/Redis did not answer within 300ms/)
+})
+
 describe('leasehold drain', () => {
   it('takes an instance out of discovery with a reason, and returns it', async () => {
     const made = await leasehold.registry.register('web', { id: 'i-1', address: '10.0.0.1:80' })
@@ -109,7 +114,9 @@ describe('leasehold drain', () => {
     expect((await run('drain', 'web', 'i-1', '--return', '--why', 'done')).code).toBe(0)
     expect(await leasehold.registry.find('web')).toHaveLength(1)
     const again = await run('drain', 'web', 'i-1', '--return', '--why', 'done')
-    expect(again).toMatchObject({ code: 3, stderr: expect.stringMatching(/not drained/) })
+    expect(again).toMatchObject({ code: 3, stderr: 'leasehold: "web/i-1" is not drained\n' })
+    const unknown = await run('drain', 'web', 'i-9', '--why', 'x')
+    expect(unknown).toMatchObject({ code: 3, stderr: 'leasehold: "web/i-9" is not registered\n' })
     await made.release()
   })
 

@@ -254,9 +254,11 @@ function formOf(address: EngineAddress, engine: keyof typeof DEFAULT_FORM): Form
   throw invalid(`form in the store address is ${show(named)}: use ${FORMS.join(' or ')}`)
 }
 
-async function onLog(log: Promise<Log>, options: Common): Promise<LeaseStore> {
+async function onLog(opening: Promise<Log>, options: Common): Promise<LeaseStore> {
+  // Awaited before the import: a rejection that nobody awaits yet would end the process.
+  const log = await opening
   const { replicaStore } = await import('../replica/index.ts')
-  return replicaStore(await log, options)
+  return replicaStore(log, options)
 }
 
 function wholeNumber(address: EngineAddress, name: string): number | undefined {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -200,6 +200,16 @@ await Leasehold.open('${url}').catch(({ code, message }) => console.log(code, me
     const ran = await runNode(['engine.js'], project)
     expect(ran.stdout, ran.stderr).toContain(`unsupported this store needs the package ${name}`)
     expect(ran.stdout).toContain(`'npm install ${name}'`)
+  })
+
+  it('gets an error if the engine cannot be reached, and continues', async () => {
+    await symlink(join(ROOT, 'node_modules/pg'), join(project, 'node_modules/pg'))
+    const program = `import { Leasehold } from 'leasehold'
+await Leasehold.open('postgres://127.0.0.1:9/d').catch(({ code, message }) => console.log(code, message))\n`
+    await writeFile(join(project, 'unreachable.js'), program)
+    const ran = await runNode(['unreachable.js'], project)
+    expect(ran.stdout, ran.stderr).toMatch(/^timeout .*ECONNREFUSED/)
+    expect(ran.stderr).toBe('')
   })
 
   it('is told what it misspelt, in plain JavaScript', async () => {

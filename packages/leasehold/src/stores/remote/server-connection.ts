@@ -81,7 +81,7 @@ export interface ServerConnectionEvents {
  */
 export class ServerConnection {
   /** Why there is no stream. */
-  cause = 'it was not tried yet'
+  cause = 'it has not answered yet'
   readonly #options: ServerConnectionOptions
   readonly #events: ServerConnectionEvents
   #socket: StreamSocket | undefined
