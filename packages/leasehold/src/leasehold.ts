@@ -147,6 +147,11 @@ export class Leasehold implements AsyncDisposable {
     work?: (lock: Lock) => Promise<Result> | Result,
   ): Promise<Result> {
     if (typeof optionsOrWork === 'function') {
+      // Plain JavaScript can swap the last two: its options would be ignored.
+      if (work !== undefined) {
+        const order = 'options come before the work: write withLock(keys, options, work)'
+        return Promise.reject(invalid(order))
+      }
       return withLock(this.#client, keys, undefined, optionsOrWork)
     }
     if (optionsOrWork?.ttl === 'adaptive') {
@@ -203,8 +208,11 @@ export class Leasehold implements AsyncDisposable {
   }
 
   /** What `once` has done under this name; `undefined` if nothing, or if it is forgotten. */
-  onceResult<Result = unknown>(name: string): Promise<Done<Result> | undefined> {
-    return onceResult<Result>(this.#client, name)
+  onceResult<Result = unknown>(
+    name: string,
+    options?: CallOptions,
+  ): Promise<Done<Result> | undefined> {
+    return onceResult<Result>(this.#client, name, options)
   }
 
   /** The key of the lock that `once` holds while the work of this name runs. */
@@ -226,8 +234,8 @@ export class Leasehold implements AsyncDisposable {
   }
 
   /** Forgets what `once` has done under this name. Returns whether there was something. */
-  forgetOnce(name: string): Promise<boolean> {
-    return forgetOnce(this.#client, name)
+  forgetOnce(name: string, options?: CallOptions): Promise<boolean> {
+    return forgetOnce(this.#client, name, options)
   }
 
   /**

@@ -60,7 +60,12 @@ export class Adaptive {
   }
 
   /** Returns the options with a chosen ttl, and a function to call with the hold that was taken. */
-  async timed<Options extends { readonly ttl?: Duration | undefined }>(
+  async timed<
+    Options extends {
+      readonly ttl?: Duration | undefined
+      readonly timeout?: Duration | undefined
+    },
+  >(
     options: Learning<Options>,
   ): Promise<{ readonly options: Options; readonly track: (hold: Tracking) => void }> {
     const { kind, ...rest } = options
@@ -69,7 +74,7 @@ export class Adaptive {
         `ttl is 'adaptive', but kind is missing. Name the kind of work, as in { ttl: 'adaptive', kind: 'report' }`,
       )
     }
-    const memory = await this.#memory(kind)
+    const memory = await this.#memory(kind, options.timeout)
     const { ttl } = memory.choose()
     const timed = { ...rest, ttl } as unknown as Options
     return { options: timed, track: (hold) => this.#track(hold, memory, ttl) }
@@ -85,7 +90,7 @@ export class Adaptive {
     await Promise.all([...this.#kinds.values()].map((memory) => memory.write()))
   }
 
-  async #memory(kind: string): Promise<KindMemory> {
+  async #memory(kind: string, timeout?: Duration): Promise<KindMemory> {
     stringOf('kind', kind, KIND_LENGTH_MAX)
     let memory = this.#kinds.get(kind)
     if (memory === undefined) {
@@ -98,7 +103,8 @@ export class Adaptive {
       memory = new KindMemory(this.#client, kind)
       this.#kinds.set(kind, memory)
     }
-    await memory.ready()
+    // The read is shared by all callers, and each has a time limit of its own.
+    await this.#client.limitedTo(timeout).answered(`the read of ${show(kind)}`, memory.ready())
     return memory
   }
 

@@ -50,8 +50,12 @@ export class Cache<Value = unknown> {
   }
 
   /** Returns the value, and loads it if it is missing. Fails if the loader fails. */
-  async get(key: string, loader: Loader<Value>): Promise<Value> {
+  async get(key: string, loader: Loader<Value>, nothing?: undefined): Promise<Value> {
     functionOf(`the loader of ${show(key)}`, loader)
+    // Plain JavaScript can give options here: they would be ignored.
+    if (nothing !== undefined) {
+      throw invalid(`get has no options: give them to cache(${show(this.#name)}, options)`)
+    }
     const keys = this.#keysOf(key)
     const copy = this.#copies.get(key)
     if (copy !== undefined && copy.until > this.#client.now()) return JSON.parse(copy.json) as Value

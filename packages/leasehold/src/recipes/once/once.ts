@@ -1,4 +1,4 @@
-import type { Client } from '../../client/index.ts'
+import { type CallOptions, type Client, timeoutIn } from '../../client/index.ts'
 import { type Duration, type Key, knownNames, type Time, type Token } from '../../port/index.ts'
 import { functionOf, optionsOf, stringOf } from '../arguments.ts'
 import { HELD_OPTIONS, type Lock, type LockOptions, withLock } from '../lock/lock.ts'
@@ -73,8 +73,10 @@ export async function once<Result>(
 export async function onceResult<Result>(
   client: Client,
   name: string,
+  options?: CallOptions,
 ): Promise<Done<Result> | undefined> {
-  const record = await readRecord(client, keysOf(name).done)
+  const limited = client.limitedTo(timeoutIn('onceResult', options))
+  const record = await readRecord(limited, keysOf(name).done)
   return record && doneOf<Result>(record)
 }
 
@@ -105,8 +107,13 @@ export async function finishOnce<Result>(
 }
 
 /** Forgets what was done under this name, so that it can be run again. Returns whether it was done. */
-export function forgetOnce(client: Client, name: string): Promise<boolean> {
-  return removeRecord(client, keysOf(name).done, 'forgotten, so that it can be run again')
+export async function forgetOnce(
+  client: Client,
+  name: string,
+  options?: CallOptions,
+): Promise<boolean> {
+  const limited = client.limitedTo(timeoutIn('forgetOnce', options))
+  return removeRecord(limited, keysOf(name).done, 'forgotten, so that it can be run again')
 }
 
 function keysOf(name: string): { readonly run: Key; readonly done: Key } {

@@ -48,19 +48,23 @@ export class Sessions<Data = unknown> {
     lifeOf({}, options)
   }
 
-  /** Creates a session. */
-  async create(wanted: NewSession<Data>): Promise<Session<Data>> {
+  /** Creates a session. Its data is `null` if none is given. */
+  create(wanted: NewSession<Data>): Promise<Session<Data>>
+  create(wanted: Omit<NewSession<Data>, 'data'>): Promise<Session<Data | null>>
+  async create(
+    wanted: Omit<NewSession<Data>, 'data'> & { readonly data?: Data },
+  ): Promise<Session<Data | null>> {
     if (typeof wanted !== 'object' || wanted === null) {
       throw invalid(`the new session is ${show(wanted)}: give an object such as { user, data }`)
     }
     checkNames('create', wanted, NEW_SESSION)
-    const { user, data } = wanted
+    const { user, data = null } = wanted
     const { ttl, max } = lifeOf(wanted, this.#options)
     const json = jsonOf(data, 'the data of the session')
     const id = this.#client.random.id()
     const record: SessionRecord = { user, ttl, max, since: undefined, data: json }
     const stored = await this.#table.create(this.#table.refOf(id), record)
-    return new IdentifiedSession<Data>(this.#table, stored, id)
+    return new IdentifiedSession<Data | null>(this.#table, stored, id)
   }
 
   /** Returns the session with this id; `undefined` if there is none. */

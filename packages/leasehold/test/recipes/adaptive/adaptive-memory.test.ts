@@ -33,6 +33,21 @@ async function work(leasehold: Leasehold, times: number) {
   for (let time = 0; time < times; time++) await leasehold.withLock('k', LEARNT, () => {})
 }
 
+describe('a frozen store', () => {
+  it('ends a lock after its timeout, although what was learnt is read first', async () => {
+    const { clock, open } = await scene()
+    const { link, leasehold } = await open('a')
+    link.freeze()
+    const begin = clock.now()
+    let ended: unknown
+    leasehold.lock('k', { ...LEARNT, timeout: '1s' }).catch(({ code }) => {
+      ended = { code, after: clock.now() - begin }
+    })
+    await clock.advance(30_000)
+    expect(ended).toEqual({ code: 'timeout', after: 1000 })
+  })
+})
+
 const FAILED = { recipe: 'adaptive', event: 'failed', key: 'adaptive/report', level: 'warn' }
 
 describe('what a hold teaches', () => {

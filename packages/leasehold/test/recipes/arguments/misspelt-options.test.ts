@@ -201,6 +201,18 @@ describe('a misspelt option is refused, with the name that was meant', () => {
       () => leasehold.sessions().list('u', { limt: 1 }),
     ],
     [
+      '"limt" is not an option of listAll: did you mean "limit"?',
+      () => leasehold.sessions().listAll({ limt: 1 }),
+    ],
+    [
+      '"timeut" is not an option of onceResult: did you mean "timeout"?',
+      () => leasehold.onceResult('k', { timeut: 1 }),
+    ],
+    [
+      '"timeut" is not an option of forgetOnce: did you mean "timeout"?',
+      () => leasehold.forgetOnce('k', { timeut: 1 }),
+    ],
+    [
       '"excpt" is not an option of endAll: did you mean "except"?',
       () => leasehold.sessions().endAll('u', { excpt: 'x' }),
     ],
@@ -308,6 +320,11 @@ describe('arguments in the wrong order are refused, and nothing is done', () => 
       /the work under a function is undefined: give a function/,
     ],
     [
+      'withLock with the options last',
+      () => leasehold.withLock('k', () => {}, { ttl: '5s' }),
+      /options come before the work: write withLock\(keys, options, work\)/,
+    ],
+    [
       'open',
       () => Opened.open({ holder: 'me' }, 'memory:'),
       /options is "memory:": it must be an object/,
@@ -329,6 +346,11 @@ describe('arguments in the wrong order are refused, and nothing is done', () => 
       'cache.get',
       () => leasehold.cache('c').get(() => 1, 'k'),
       /the loader of a function is "k": give a function/,
+    ],
+    [
+      'cache.get with options',
+      () => leasehold.cache('c').get('k', () => 1, { ttl: '5s' }),
+      /get has no options: give them to cache\("c", options\)/,
     ],
     [
       'sessions',

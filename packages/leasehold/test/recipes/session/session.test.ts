@@ -20,6 +20,13 @@ async function fleet(count: number, limits?: { events: number }) {
   return { clock, store, links, processes, renewals }
 }
 
+it('a session without data has null, as in the table of recipes of the README', async () => {
+  const { processes } = await fleet(2)
+  const { id, data } = await processes[0]!.sessions().create({ user: 'ada' })
+  expect(data).toBeNull()
+  expect(await processes[1]!.sessions().get(id)).toMatchObject({ user: 'ada', data: null })
+})
+
 describe('a busy session', () => {
   it('costs one process at most one write in a tenth of its ttl', async () => {
     const { clock, links, processes, renewals } = await fleet(1)
