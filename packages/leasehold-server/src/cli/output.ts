@@ -1,8 +1,14 @@
 import { systemClock, type Time } from 'leasehold/port'
+import { withWholeTimes } from '../http/responses/whole-times.ts'
 
 /** Prints JSON for programs, or text for people. */
 export function print(isJson: boolean | undefined, value: unknown, text: () => string): void {
-  process.stdout.write(isJson ? `${JSON.stringify(value, undefined, 2)}\n` : `${text()}\n`)
+  process.stdout.write(`${isJson ? jsonText(value, 2) : text()}\n`)
+}
+
+/** JSON with the same whole timestamps as in the HTTP API. */
+export function jsonText(value: unknown, indent = 0): string {
+  return JSON.stringify(withWholeTimes(value), undefined, indent)
 }
 
 /** Formats a table. Control characters in cells are removed, so they cannot affect the terminal. */

@@ -1,5 +1,6 @@
 import type { Key, LeaseId, LeaseStore } from 'leasehold/port'
 import { SERVER_PREFIX } from '../access/index.ts'
+import { PROBE_LABEL } from '../operations/index.ts'
 import type { Levels } from './feed-messages.ts'
 
 const PAGE = 1000
@@ -58,8 +59,11 @@ export class LevelCounter {
       if (more) return
     }
     const page = await this.#store.read({ leases: true, after: round.lease, limit: PAGE })
-    for (const { holder } of page.leases) round.holders.add(holder)
-    round.leases += page.leases.length
+    for (const { holder, labels } of page.leases) {
+      if (PROBE_LABEL in labels) continue
+      round.holders.add(holder)
+      round.leases++
+    }
     round.lease = page.leases.at(-1)?.id
     if (page.more) return
     const { keys, waiting, leases, holders } = round

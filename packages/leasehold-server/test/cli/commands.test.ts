@@ -44,6 +44,9 @@ describe('a held key', () => {
       waiting: 1,
     })
     expect(await json('waiters', 'jobs/1')).toMatchObject([{ holder: 'alice' }])
+    const [listed] = await json<{ claims: { claimedAt: number; until: number }[] }[]>('ls', 'jobs/')
+    const { claimedAt, until } = listed!.claims[0]!
+    expect([claimedAt, until].every(Number.isInteger), `${claimedAt} ${until}`).toBe(true)
     // A holder's value cannot colour the terminal of the reader.
     expect((await run('get', 'jobs/1')).stdout).not.toContain('\x1b')
     await lock.release()

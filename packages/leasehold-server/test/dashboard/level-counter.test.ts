@@ -1,7 +1,10 @@
 import { memoryStore } from 'leasehold/memory'
 import type { LeaseStore } from 'leasehold/port'
+import { TestClock } from 'leasehold/testing'
+import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { LevelCounter } from '../../src/dashboard/level-counter.ts'
+import { StoreObserver } from '../../src/operations/index.ts'
 import { changedStore } from '../setup/changed-store.ts'
 
 const grant = (store: LeaseStore, holder: string, keys: readonly string[]) =>
@@ -16,6 +19,21 @@ describe('the counts of a store', () => {
     const counter = new LevelCounter(store)
     await counter.step()
     expect(counter.levels).toEqual({ leases: 3, keys: 3, holders: 2, waiting: 1 })
+    await store.close()
+  })
+
+  it('leave out the lease that measures how late leases expire', async () => {
+    const clock = new TestClock()
+    const store = memoryStore({ clock })
+    const observer = new StoreObserver(store, clock, pino({ level: 'silent' }))
+    const probed = observer.probeExpiry()
+    await grant(store, 'ada', ['a'])
+    expect((await store.read({ leases: true })).leases).toHaveLength(2)
+    const counter = new LevelCounter(store)
+    await counter.step()
+    expect(counter.levels).toEqual({ leases: 1, keys: 1, holders: 1, waiting: 0 })
+    await clock.advance(1000)
+    expect(await probed).toBe(0)
     await store.close()
   })
 

@@ -3,7 +3,7 @@ import type { Event, LeaseStore, Notice, WatchTarget } from 'leasehold/port'
 import { type ConnectionFlags, withConnectionOptions, withStore } from '../connection.ts'
 import { EXIT_HELP } from '../exit-codes.ts'
 import { integerOf } from '../number-options.ts'
-import { at, printable } from '../output.ts'
+import { at, jsonText, printable } from '../output.ts'
 import { stopSignal } from '../stop-signal.ts'
 
 interface WatchFlags extends ConnectionFlags {
@@ -48,7 +48,7 @@ function printNotice(notice: Notice, isJson: boolean): Error | undefined {
   }
   if (notice.type !== 'events') return undefined
   for (const event of notice.events) {
-    process.stdout.write(`${isJson ? JSON.stringify(event) : line(event)}\n`)
+    process.stdout.write(`${isJson ? jsonText(event) : line(event)}\n`)
   }
   return undefined
 }
