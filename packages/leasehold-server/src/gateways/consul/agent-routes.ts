@@ -1,4 +1,4 @@
-import { type Answer, type Call, ConsulError } from './answer.ts'
+import type { Answer, Call } from './answer.ts'
 import { refuseMethod, unknownPath } from './refusals.ts'
 import { type AgentParts, agentServiceRoute, DATACENTER, NODE_ID } from './services/index.ts'
 
@@ -28,10 +28,15 @@ export async function agentRoute(
 }
 
 /** `/v1/status/…`. Every server of a store answers for all, so each names itself as the leader. */
-export function statusRoute({ host, port }: Identity, [what]: readonly string[]): Answer {
-  if (what === 'leader') return { body: `"${host}:${port}"`, type: 'application/json' }
+export function statusRoute(
+  { host, port }: Identity,
+  call: Call,
+  [what]: readonly string[],
+): Answer {
+  if (what !== 'leader' && what !== 'peers') throw unknownPath(call)
+  refuseMethod(call, 'GET')
   if (what === 'peers') return { body: [`${host}:${port}`] }
-  throw new ConsulError(404, `Invalid URL path: not found: status/${what}`)
+  return { body: `"${host}:${port}"`, type: 'application/json' }
 }
 
 function self(identity: Identity): object {

@@ -29,18 +29,32 @@ export interface Call {
   readonly path: string
   readonly query: URLSearchParams
   readonly body: Buffer
-  /** Aborted when the client is gone, or the server stops. */
-  readonly signal: AbortSignal
+  /** Calls back when the client is gone or the server stops, until the returned function is called. */
+  readonly whenGone: (callback: () => void) => () => void
 }
 
 /** The body as JSON with field names in lower case: Consul ignores their case. */
 export function jsonBody({ body }: Call): Readonly<Record<string, unknown>> {
   if (body.length === 0) return {}
+  let value: unknown
   try {
-    return lowered(JSON.parse(body.toString())) as Record<string, unknown>
+    value = JSON.parse(body.toString())
   } catch (error) {
-    throw new ConsulError(400, `Request decode failed: ${(error as Error).message}`)
+    throw decodeFailed((error as Error).message)
   }
+  return value === null ? {} : fieldsOf(value, 'the body')
+}
+
+/** The fields of an object, in lower case. */
+export function fieldsOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw decodeFailed(`${what} must be an object`)
+  }
+  return lowered(value) as Record<string, unknown>
+}
+
+export function decodeFailed(why: string): ConsulError {
+  return new ConsulError(400, `Request decode failed: ${why}`)
 }
 
 /** An object with its own field names in lower case; anything else unchanged. */

@@ -17,11 +17,12 @@ export class BlockingQueries {
   }
 
   /**
-   * Reads, and reads again after each change, until the index of the answer is another one. `read`
-   * gets the index of the latest known change, for what the answer itself does not show.
+   * Reads, and reads again after each change, until the index of the answer is a later one. `read`
+   * gets the index of the latest change that was known before. That is the index of an answer with
+   * several keys: one of a later change would hide others that the answer does not show.
    */
   async answer(
-    { query, signal }: Call,
+    { query, whenGone }: Call,
     watched: Watched | readonly Watched[],
     read: (latest: number) => Promise<Answer & { readonly index: number }>,
   ): Promise<Answer> {
@@ -32,20 +33,21 @@ export class BlockingQueries {
     const ending = new AbortController()
     const end = () => ending.abort()
     const timer = this.#clock.timer(this.#clock.now() + waitOf(query), end)
-    signal.addEventListener('abort', end)
+    const forget = whenGone(end)
     try {
       for (;;) {
         // Before the read, so that a change during the read is not missed.
         const changed = changes.next(all, ending.signal)
         const answer = await read(changes.latest(all))
         if (answer.index > after) return answer
-        if (ending.signal.aborted) return { ...answer, index: after }
+        // An index that never was, such as one of an earlier store, must not stay.
+        if (ending.signal.aborted) return { ...answer, index: Math.min(after, changes.seen) }
         await changed
       }
     } finally {
       end()
       timer.cancel()
-      signal.removeEventListener('abort', end)
+      forget()
     }
   }
 }

@@ -1,8 +1,18 @@
-import type { Event, LeaseStore, Notice, Revision, Watch } from 'leasehold/port'
+import {
+  type Clock,
+  type Event,
+  isLeaseholdError,
+  type LeaseStore,
+  type Notice,
+  type Revision,
+  type Watch,
+} from 'leasehold/port'
 import type { Logger } from 'pino'
 
 /** How many changes are remembered, so that a query with an older index need not return at once. */
 const REMEMBERED = 16_384
+/** How long to wait before a watch that the store ended is opened again. */
+const REOPEN_MS = 250
 
 /** What a query reads: one key of the lease store, or all with a prefix. */
 export interface Watched {
@@ -10,42 +20,49 @@ export interface Watched {
   readonly exact: boolean
 }
 
-type Waiter = { readonly watched: readonly Watched[]; readonly wake: () => void }
+export interface ChangesOptions {
+  readonly store: LeaseStore
+  readonly prefixes: readonly string[]
+  readonly clock: Clock
+  readonly log: Logger
+  readonly onEvent?: (event: Event) => void
+  /** A watch was interrupted and is open again. Events in between were missed. */
+  readonly onMissed?: () => void
+}
+
+type Wake = () => void
 
 /**
  * The changes of all keys with some prefixes, from one watch of the store for each. It wakes blocking
  * queries when their key, or a key with their prefix, changes. Nothing polls.
  */
 export class Changes {
-  readonly #store: LeaseStore
-  readonly #prefixes: readonly string[]
-  readonly #log: Logger
-  readonly #onEvent: (event: Event) => void
-  readonly #waiters = new Set<Waiter>()
+  readonly #options: ChangesOptions
+  readonly #byKey = new Map<string, Set<Wake>>()
+  readonly #byPrefix = new Map<string, Set<Wake>>()
   /** The latest change of each key, oldest first. */
   readonly #latest = new Map<string, Revision>()
   /** Changes up to this revision are not known. */
   #unknownThrough: Revision = 0
+  #seen: Revision = 0
   readonly #watches = new Map<string, Watch>()
   #isOpen = true
 
-  constructor(
-    store: LeaseStore,
-    prefixes: readonly string[],
-    log: Logger,
-    onEvent: (event: Event) => void = () => {},
-  ) {
-    this.#store = store
-    this.#prefixes = prefixes
-    this.#log = log
-    this.#onEvent = onEvent
+  constructor(options: ChangesOptions) {
+    this.#options = options
   }
 
   /** Resolves when changes are seen. */
   async open(): Promise<void> {
+    const { prefixes } = this.#options
     await Promise.all(
-      this.#prefixes.map((prefix) => new Promise<void>((ready) => this.#start(prefix, ready))),
+      prefixes.map((prefix) => new Promise<void>((ready) => this.#start(prefix, ready))),
     )
+  }
+
+  /** The latest revision that was seen. */
+  get seen(): Revision {
+    return this.#seen
   }
 
   /**
@@ -67,47 +84,64 @@ export class Changes {
 
   /** Resolves at the next change, when `signal` aborts, or when this closes. */
   next(watched: readonly Watched[], signal: AbortSignal): Promise<void> {
+    if (signal.aborted || !this.#isOpen) return Promise.resolve()
     return new Promise((resolve) => {
       const wake = () => {
-        this.#waiters.delete(waiter)
+        for (const { prefix, exact } of watched) {
+          removeFrom(exact ? this.#byKey : this.#byPrefix, prefix, wake)
+        }
         signal.removeEventListener('abort', wake)
         resolve()
       }
-      const waiter = { watched, wake }
-      this.#waiters.add(waiter)
+      for (const { prefix, exact } of watched) {
+        addTo(exact ? this.#byKey : this.#byPrefix, prefix, wake)
+      }
       signal.addEventListener('abort', wake)
-      if (signal.aborted || !this.#isOpen) wake()
     })
   }
 
   close(): void {
     this.#isOpen = false
     for (const watch of this.#watches.values()) watch.close()
-    for (const { wake } of [...this.#waiters]) wake()
+    this.#wakeAll()
   }
 
-  #start(prefix: string, ready: () => void): void {
+  #start(prefix: string, ready: () => void, isAgain = false): void {
     if (!this.#isOpen) {
       ready()
       return
     }
-    const watch = this.#store.watch({ prefix }, (notice) => this.#onNotice(notice, prefix, ready))
-    this.#watches.set(prefix, watch)
+    const { store } = this.#options
+    const onNotice = (notice: Notice) => this.#onNotice(notice, prefix, ready, isAgain)
+    this.#watches.set(prefix, store.watch({ prefix }, onNotice))
   }
 
-  #onNotice(notice: Notice, prefix: string, ready: () => void): void {
+  #startAgain(prefix: string, ready: () => void): void {
+    try {
+      this.#start(prefix, ready, true)
+    } catch (error) {
+      if (!isLeaseholdError(error, 'closed')) throw error
+    }
+  }
+
+  #onNotice(notice: Notice, prefix: string, ready: () => void, isAgain: boolean): void {
+    const { clock, log, onMissed } = this.#options
+    if ('revision' in notice) this.#seen = Math.max(this.#seen, notice.revision)
     if (notice.type === 'watching') {
       // What happened before, while nothing was watched, is not known: all queries look again.
-      this.#unknownThrough = Math.max(this.#unknownThrough, notice.revision)
+      const known = Math.max(this.#unknownThrough, ...this.#latest.values())
+      this.#unknownThrough = Math.max(known, notice.revision)
       this.#latest.clear()
-      for (const { wake } of [...this.#waiters]) wake()
+      this.#wakeAll()
       ready()
+      if (isAgain) onMissed?.()
     } else if (notice.type === 'events') {
       for (const event of notice.events) this.#note(event)
-      for (const { key } of notice.events) this.#wake(key)
+      for (const key of new Set(notice.events.map((event) => event.key))) this.#wake(key)
     } else if (notice.type === 'compacted' || notice.type === 'interrupted') {
-      this.#log.warn({ notice: notice.type }, 'the Consul API watches again')
-      this.#start(prefix, ready)
+      if (notice.type === 'interrupted' && isLeaseholdError(notice.error, 'closed')) return
+      log.warn({ notice: notice.type }, 'the Consul API watches again')
+      clock.timer(clock.now() + REOPEN_MS, () => this.#startAgain(prefix, ready))
     }
   }
 
@@ -119,13 +153,31 @@ export class Changes {
       this.#latest.delete(oldest)
       this.#unknownThrough = Math.max(this.#unknownThrough, revision)
     }
-    this.#onEvent(event)
+    this.#options.onEvent?.(event)
   }
 
   #wake(key: string): void {
-    for (const { watched, wake } of [...this.#waiters]) {
-      if (watched.some(({ prefix, exact }) => (exact ? prefix === key : key.startsWith(prefix))))
-        wake()
+    for (const wake of [...(this.#byKey.get(key) ?? [])]) wake()
+    for (const [prefix, wakes] of [...this.#byPrefix]) {
+      if (key.startsWith(prefix)) for (const wake of [...wakes]) wake()
     }
   }
+
+  #wakeAll(): void {
+    for (const all of [this.#byKey, this.#byPrefix]) {
+      for (const wakes of [...all.values()]) for (const wake of [...wakes]) wake()
+    }
+  }
+}
+
+function addTo(all: Map<string, Set<Wake>>, name: string, wake: Wake): void {
+  const wakes = all.get(name)
+  if (wakes) wakes.add(wake)
+  else all.set(name, new Set([wake]))
+}
+
+function removeFrom(all: Map<string, Set<Wake>>, name: string, wake: Wake): void {
+  const wakes = all.get(name)
+  wakes?.delete(wake)
+  if (wakes?.size === 0) all.delete(name)
 }

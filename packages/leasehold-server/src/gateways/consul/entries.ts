@@ -7,6 +7,7 @@ import {
 } from 'leasehold/port'
 import { ConsulError } from './answer.ts'
 import { ENTRY } from './names.ts'
+import { readAll } from './read-all.ts'
 
 /** A value of the key-value store, as Consul describes it. */
 export interface Entry {
@@ -39,8 +40,8 @@ export interface Change {
   /** Given with a session. */
   readonly terms?: LockTerms
   readonly lockIndex?: number
-  /** Called in the turn of the write, so that the store makes both durable together. */
-  readonly together?: () => void
+  /** Called when the write was sent to the store, and before its answer. */
+  readonly sent?: () => void
 }
 
 /** What to do with an entry; `undefined`: nothing. */
@@ -61,7 +62,6 @@ interface Header {
 
 /** Writes that lose against others are repeated at most so often. */
 const ATTEMPTS = 1000
-const PAGE = 1000
 
 /**
  * Consul's key-value store on a lease store. Each key is an exclusive claim under a lease of its own
@@ -76,38 +76,40 @@ export class Entries {
   }
 
   async get(key: string): Promise<Entry | undefined> {
-    const { claims } = await this.#store.read({ key: storeKey(key), limit: 1 })
-    return claims[0] && entryOf(claims[0])
+    return (await this.#read(key)).entry
   }
 
-  async list(prefix: string): Promise<Entry[]> {
-    const entries: Entry[] = []
-    for (let after: Key | undefined; ; ) {
-      const reading = await this.#store.read({ prefix: storeKey(prefix), after, limit: PAGE })
-      for (const { claims } of reading.keys) if (claims[0]) entries.push(entryOf(claims[0]))
-      after = reading.keys.at(-1)?.key
-      if (!reading.more) return entries
-    }
+  async list(prefix: string): Promise<readonly Entry[]> {
+    const keys = await readAll(this.#store, storeKey(prefix))
+    return keys.flatMap(({ claims: [claim] }) => (claim && entryIn(claim)) ?? [])
   }
 
   /**
-   * Writes what `decide` makes of the current entry, and decides again if another write was first.
-   * Returns the revision, or `undefined` if `decide` wants no change.
+   * Writes what `decide` makes of the current entry and the revision at which it was read, and decides
+   * again if another write was first. Returns the revision of the write, or `undefined` if `decide`
+   * wants no change.
    */
   async change(
     key: string,
-    decide: (entry: Entry | undefined) => Decision | Promise<Decision>,
+    decide: (entry: Entry | undefined, revision: Revision) => Decision | Promise<Decision>,
   ): Promise<Revision | undefined> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const entry = await this.get(key)
-      const change = await decide(entry)
+      const { entry, revision } = await this.#read(key)
+      const change = await decide(entry, revision)
       if (change === undefined || (change === 'delete' && entry === undefined)) return undefined
-      if (change !== 'delete') change.together?.()
-      const revision =
-        change === 'delete' ? await this.#delete(entry!) : await this.#write(key, entry, change)
-      if (revision !== undefined) return revision
+      const writing = change === 'delete' ? this.#delete(entry!) : this.#write(key, entry, change)
+      if (change !== 'delete') change.sent?.()
+      const written = await writing
+      if (written !== undefined) return written
     }
     throw new ConsulError(500, `${ATTEMPTS} other writes of ${key} were first`)
+  }
+
+  async #read(
+    key: string,
+  ): Promise<{ readonly entry: Entry | undefined; readonly revision: Revision }> {
+    const { claims, revision } = await this.#store.read({ key: storeKey(key), limit: 1 })
+    return { entry: claims[0] && entryIn(claims[0]), revision }
   }
 
   async #write(
@@ -153,9 +155,25 @@ async function orLost<Answer>(call: Promise<Answer>): Promise<Answer | undefined
   }
 }
 
-function entryOf({ key, token, lease, value = '' }: Claim): Entry {
+/** The session that a stored value names, if any. */
+export function lockerIn(value: string | undefined): string | undefined {
+  return headerIn(value)?.s
+}
+
+/** `undefined` if something else has written this value. */
+function headerIn(value = ''): Header | undefined {
+  try {
+    const header: unknown = JSON.parse(value.slice(0, value.indexOf('\n')))
+    return typeof header === 'object' && header !== null ? (header as Header) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function entryIn({ key, token, lease, value = '' }: Claim): Entry | undefined {
+  const header = headerIn(value)
+  if (header === undefined) return undefined
   const end = value.indexOf('\n')
-  const header = JSON.parse(value.slice(0, end)) as Header
   return {
     key: key.slice(ENTRY.length),
     value: Buffer.from(value.slice(end + 1), header.b ? 'base64' : 'utf8'),

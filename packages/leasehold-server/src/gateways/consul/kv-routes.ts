@@ -1,8 +1,11 @@
-import { type Answer, type Call, ConsulError, flag } from './answer.ts'
+import { type Answer, type Call, ConsulError } from './answer.ts'
 import type { BlockingQueries } from './blocking-queries.ts'
 import type { Entries, Entry } from './entries.ts'
 import type { Locks } from './locks.ts'
 import { ENTRY } from './names.ts'
+
+/** How many keys are deleted at once. */
+const DELETED_AT_ONCE = 64
 
 export interface KvParts {
   readonly entries: Entries
@@ -14,7 +17,7 @@ export interface KvParts {
 export function kvRoute(parts: KvParts, call: Call, key: string): Promise<Answer> {
   switch (call.method) {
     case 'GET':
-      return flag(call.query, 'keys') || flag(call.query, 'recurse')
+      return call.query.has('keys') || call.query.has('recurse')
         ? list(parts, call, key)
         : get(parts, call, key)
     case 'PUT':
@@ -33,17 +36,16 @@ async function get({ entries, blocking }: KvParts, call: Call, key: string): Pro
     const entry = await entries.get(key)
     if (entry === undefined) return { status: 404, index: latest, body: '' }
     const index = entry.modifyIndex
-    if (!flag(call.query, 'raw')) return { index, body: [describe(entry)] }
+    if (!call.query.has('raw')) return { index, body: [describe(entry)] }
     return { index, body: entry.value, type: 'text/plain', isRaw: true }
   })
 }
 
 async function list({ entries, blocking }: KvParts, call: Call, prefix: string): Promise<Answer> {
   const watched = { prefix: `${ENTRY}${prefix}`, exact: false }
-  return blocking.answer(call, watched, async (latest) => {
+  return blocking.answer(call, watched, async (index) => {
     const found = await entries.list(prefix)
-    const index = Math.max(latest, ...found.map(({ modifyIndex }) => modifyIndex))
-    const isNames = flag(call.query, 'keys')
+    const isNames = call.query.has('keys')
     // Consul has an empty list of all names, but no empty list of others.
     if (found.length === 0 && !(isNames && prefix === '')) return { status: 404, index, body: '' }
     if (!isNames) return { index, body: found.map(describe) }
@@ -62,16 +64,12 @@ function namesUpTo(found: readonly Entry[], prefix: string, separator: string): 
 
 async function put({ entries, locks }: KvParts, call: Call, key: string): Promise<Answer> {
   if (key === '') throw new ConsulError(400, 'Missing key name')
+  refuseConflicts(call, ['cas', 'acquire', 'release'])
   const { query, body: value } = call
   const flags = numberOf(query, 'flags') ?? 0
   const acquire = query.get('acquire')
   const release = query.get('release')
   const cas = numberOf(query, 'cas')
-  const given = ['acquire', 'cas', 'release'].filter((name) => query.has(name))
-  if (given.length > 1) {
-    const flags = given.map((name) => `${name}=${query.get(name)}`).join('&')
-    throw new ConsulError(400, `Conflicting flags: ${flags}`)
-  }
   if (acquire !== null) return { body: await locks.acquire(key, acquire, value, flags) }
   if (release !== null) return { body: await locks.release(key, release, value, flags) }
   // Like Consul's, a plain write keeps the session and sets the lock index to 0.
@@ -83,26 +81,23 @@ async function put({ entries, locks }: KvParts, call: Call, key: string): Promis
   return { body: done !== undefined }
 }
 
-async function remove({ entries, locks }: KvParts, call: Call, key: string): Promise<Answer> {
-  const { query } = call
-  const cas = numberOf(query, 'cas')
-  if (flag(query, 'recurse')) {
+async function remove({ entries }: KvParts, call: Call, key: string): Promise<Answer> {
+  refuseConflicts(call, ['recurse', 'cas'])
+  const cas = numberOf(call.query, 'cas')
+  if (call.query.has('recurse')) {
     const found = await entries.list(key)
-    for (const { key: each, session } of found) {
-      await entries.change(each, (entry) => (entry ? 'delete' : undefined))
-      if (session !== undefined) await locks.forget(each, session)
+    for (let at = 0; at < found.length; at += DELETED_AT_ONCE) {
+      const some = found.slice(at, at + DELETED_AT_ONCE)
+      await Promise.all(some.map(({ key: each }) => entries.change(each, () => 'delete')))
     }
     return { body: true }
   }
   if (key === '') throw new ConsulError(400, 'Missing key name')
-  let session: string | undefined
   let isOther = false
   await entries.change(key, (entry) => {
-    session = entry?.session
     isOther = cas !== undefined && entry !== undefined && entry.modifyIndex !== cas
     return isOther ? undefined : 'delete'
   })
-  if (session !== undefined && !isOther) await locks.forget(key, session)
   return { body: !isOther }
 }
 
@@ -119,9 +114,21 @@ function describe(entry: Entry): object {
   }
 }
 
+function refuseConflicts({ query }: Call, names: readonly string[]): void {
+  if (names.filter((name) => query.has(name)).length < 2) return
+  const all = new URLSearchParams(query)
+  all.sort()
+  throw new ConsulError(400, `Conflicting flags: ${all}`)
+}
+
+const UINT64_END = 2n ** 64n
+
 function numberOf(query: URLSearchParams, name: string): number | undefined {
   const given = query.get(name)
   if (given === null) return undefined
-  if (/^\d+$/.test(given)) return Number(given)
-  throw new ConsulError(500, `strconv.ParseUint: parsing "${given}": invalid syntax`)
+  const isNumber = /^\d+$/.test(given)
+  // A longer text is refused without being read as a number.
+  if (isNumber && given.length <= 20 && BigInt(given) < UINT64_END) return Number(given)
+  const why = isNumber ? 'value out of range' : 'invalid syntax'
+  throw new ConsulError(500, `strconv.ParseUint: parsing "${given}": ${why}`)
 }

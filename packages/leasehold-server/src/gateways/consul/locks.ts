@@ -1,136 +1,191 @@
-import { type Event, isLeaseholdError, type LeaseStore } from 'leasehold/port'
-import type { Logger } from 'pino'
+import type { Event, KeyReading, LeaseStore, Revision, Token } from 'leasehold/port'
 import { ConsulError } from './answer.ts'
-import type { Entries } from './entries.ts'
-import { DELAY, MARK } from './names.ts'
-import type { Session, Sessions } from './sessions.ts'
+import { type Entries, lockerIn } from './entries.ts'
+import { DELAY, ENTRY, SESSION } from './names.ts'
+import { type Session, type Sessions, sessionIn } from './sessions.ts'
 
-/** What the mark of a session on a key says. */
-type Mark = Pick<Session, 'id' | 'behavior' | 'lockDelay'>
+/** How many entries are unlocked at once when sessions end. */
+const UNLOCKS_AT_ONCE = 64
+
+export interface LocksOptions {
+  readonly store: LeaseStore
+  readonly entries: Entries
+  readonly sessions: Sessions
+  /** The work of an event failed: `recover` has to be called. */
+  readonly onFailure: (error: unknown) => void
+}
+
+/** The session that an entry names, and the token of that entry. */
+interface Locker {
+  readonly session: string
+  readonly token: Token
+}
 
 /**
  * The locks that sessions have on keys. The entry names the session that has locked it, so a write of
- * the entry decides who acquires it. In the same turn the session marks the key with a claim of its
- * own. When the mark is removed, the session has ended, and the entry is unlocked or deleted. Until
- * then nobody else can acquire it, so the lock-delay, which is a lease, begins before that.
+ * the entry decides who acquires it. When a session ends, every server unlocks or deletes the entries
+ * that name it, and the write of one of them succeeds. Until then nobody else can acquire them, so
+ * the lock-delay, which is a lease, begins before that.
+ *
+ * Events show which entries name which session, and which sessions live. An entry that names a
+ * session whose end was seen earlier, or whose beginning was not seen, is looked up in the store. So
+ * no entry stays locked by a session that has ended.
  */
 export class Locks {
-  readonly #store: LeaseStore
-  readonly #entries: Entries
-  readonly #sessions: Sessions
-  readonly #log: Logger
+  readonly #options: LocksOptions
+  /** Sessions whose beginning was seen, and whose end was not. */
+  readonly #live = new Map<string, Session>()
+  readonly #lockers = new Map<string, Locker>()
+  readonly #keysOf = new Map<string, Set<string>>()
+  /** Keys to unlock, and their sessions. */
+  readonly #ended = new Map<string, string>()
+  #unlocking = 0
 
-  constructor(store: LeaseStore, entries: Entries, sessions: Sessions, log: Logger) {
-    this.#store = store
-    this.#entries = entries
-    this.#sessions = sessions
-    this.#log = log
+  constructor(options: LocksOptions) {
+    this.#options = options
   }
 
   async acquire(key: string, id: string, value: Buffer, flags: number): Promise<boolean> {
-    const session = await this.#sessions.get(id)
+    if (id === '') throw new ConsulError(500, 'missing session')
+    const { entries, sessions } = this.#options
+    const session = this.#live.get(id) ?? (await sessions.get(id))
     if (session === undefined) throw invalidSession(id)
-    let marking: Promise<unknown> | undefined
-    const writing = this.#entries.change(key, async (entry) => {
+    // What the write depends on is read beside it, and again if the answer turns out to be too old.
+    const delay = this.#delay(key)
+    delay.catch(() => {})
+    let standing: ReturnType<Sessions['read']> | undefined
+    const sent = () => {
+      standing = sessions.read(id)
+      standing.catch(() => {})
+    }
+    const written = await entries.change(key, async (entry, revision) => {
       const isHeld = entry?.session === id
       if (entry?.session !== undefined && !isHeld) return undefined
-      if (!isHeld && (await this.#isDelayed(key))) return undefined
+      if (!isHeld && (await this.#isDelayed(key, revision, delay))) return undefined
       const lockIndex = (entry?.lockIndex ?? 0) + (isHeld ? 0 : 1)
-      const together = () => {
-        if (!isHeld) marking ??= this.#mark(key, session)
-        // Its failure is looked at below, after the write.
-        marking?.catch(() => {})
-      }
-      return { value, flags, session: id, terms: session, lockIndex, together }
+      return { value, flags, session: id, terms: session, lockIndex, sent }
     })
-    const [written] = await Promise.allSettled([writing])
-    const [marked] = await Promise.allSettled([marking])
-    if (marked.status === 'rejected') await this.#unlock(key, session)
-    if (written.status === 'rejected') throw written.reason
-    if (marked.status === 'rejected') {
-      throw isLeaseholdError(marked.reason, 'lease-ended') ? invalidSession(id) : marked.reason
-    }
-    if (written.value === undefined) {
-      await this.#unmark(key, id)
-      return false
-    }
-    if (marking === undefined || (await this.#marks(key, id)).length > 0) return true
-    // The session ended before the entry named it: nothing else would unlock the key.
-    await this.#unlock(key, session)
-    return false
+    if (written === undefined) return false
+    const after = await standing
+    const isRecent = after !== undefined && after.revision >= written
+    if ((isRecent ? after : await sessions.read(id)).session !== undefined) return true
+    // The session ended before the entry named it.
+    await this.#unlock(key, id)
+    throw invalidSession(id)
   }
 
   async release(key: string, id: string, value: Buffer, flags: number): Promise<boolean> {
-    if ((await this.#sessions.get(id)) === undefined) return false
-    const done = await this.#entries.change(key, (entry) =>
+    const { entries, sessions } = this.#options
+    if ((await sessions.get(id)) === undefined) return false
+    const done = await entries.change(key, (entry) =>
       entry?.session === id ? { value, flags, session: null } : undefined,
     )
-    if (done === undefined) return false
-    await this.#unmark(key, id)
-    return true
-  }
-
-  /** After a locked key was deleted: its session no longer has it. */
-  async forget(key: string, session: string): Promise<void> {
-    await this.#unmark(key, session)
+    return done !== undefined
   }
 
   /**
-   * Unlocks or deletes the entries of sessions that ended while no server was running. When that was
-   * is not known, so the lock-delay begins now.
+   * Unlocks or deletes the entries of sessions that ended while this server did not watch. When that
+   * was is not known, so the lock-delay begins now.
    */
   async recover(): Promise<void> {
-    for (const { key, session: id, terms } of await this.#entries.list('')) {
-      if (id === undefined || (await this.#sessions.get(id)) !== undefined) continue
-      await this.#unlock(key, { id, ...terms })
+    const { entries, sessions } = this.#options
+    this.#live.clear()
+    this.#lockers.clear()
+    this.#keysOf.clear()
+    const locked = (await entries.list('')).filter(({ session }) => session !== undefined)
+    if (locked.length === 0) return
+    const live = new Set((await sessions.list()).map(({ id }) => id))
+    for (const { key, session, modifyIndex } of locked) {
+      const known = this.#lockers.get(key)
+      if (known === undefined) this.#note(key, { session: session!, token: modifyIndex })
+      if (!live.has(session!)) await this.#unlock(key, session!)
     }
   }
 
-  /** A mark that was removed by force belonged to a session that has ended. */
-  onEvent({ type, key, value, end }: Event): void {
-    if (type !== 'removed' || end?.reason === 'released' || !key.startsWith(MARK)) return
-    this.#unlock(key.slice(MARK.length), JSON.parse(value ?? '{}') as Mark).catch((error) =>
-      this.#log.error({ err: error }, 'the Consul API cannot unlock a key'),
-    )
+  onEvent(event: Event): void {
+    if (event.key.startsWith(SESSION)) this.#onSession(event)
+    else if (event.key.startsWith(ENTRY)) this.#onEntry(event)
   }
 
-  /** Marks are shared: several sessions may try at once, and the entry decides. */
-  #mark(key: string, { id, lease, behavior, lockDelay }: Session): Promise<unknown> {
-    const value = JSON.stringify({ id, behavior, lockDelay } satisfies Mark)
-    const claims = [{ key: `${MARK}${key}`, mode: 'shared', value }] as const
-    return this.#store.claim({ lease, claims })
-  }
-
-  async #marks(key: string, id: string) {
-    const { claims } = await this.#store.read({ key: `${MARK}${key}` })
-    return claims.filter(({ value }) => (JSON.parse(value ?? '{}') as Mark).id === id)
-  }
-
-  async #unmark(key: string, id: string): Promise<void> {
-    for (const { lease, token } of await this.#marks(key, id)) {
-      const released = this.#store.release({ lease, keys: [`${MARK}${key}`], token })
-      await released.catch((error: unknown) => {
-        if (!isLeaseholdError(error)) throw error
-      })
+  #onSession(event: Event): void {
+    const id = event.key.slice(SESSION.length)
+    if (event.type === 'claimed') {
+      const session = sessionIn(event)
+      if (session) this.#live.set(id, session)
+    } else if (event.type === 'removed') {
+      this.#live.delete(id)
+      for (const key of this.#keysOf.get(id) ?? []) this.#unlockSoon(key, id)
     }
   }
 
-  async #isDelayed(key: string): Promise<boolean> {
-    return (await this.#store.read({ key: `${DELAY}${key}`, limit: 1 })).count > 0
+  #onEntry({ type, key: storeKey, token, value }: Event): void {
+    const key = storeKey.slice(ENTRY.length)
+    if (type === 'claimed') {
+      this.#forget(key)
+      const session = lockerIn(value)
+      if (session === undefined) return
+      this.#note(key, { session, token })
+      if (!this.#live.has(session)) this.#unlockSoon(key, session)
+    } else if (type === 'removed' && this.#lockers.get(key)?.token === token) this.#forget(key)
   }
 
-  async #unlock(key: string, { id, behavior, lockDelay }: Mark): Promise<void> {
-    let isDelayed = lockDelay === 0
-    await this.#entries.change(key, async (entry) => {
+  #note(key: string, locker: Locker): void {
+    this.#lockers.set(key, locker)
+    const keys = this.#keysOf.get(locker.session)
+    if (keys) keys.add(key)
+    else this.#keysOf.set(locker.session, new Set([key]))
+  }
+
+  #forget(key: string): void {
+    const locker = this.#lockers.get(key)
+    if (locker === undefined) return
+    this.#lockers.delete(key)
+    const keys = this.#keysOf.get(locker.session)
+    keys?.delete(key)
+    if (keys?.size === 0) this.#keysOf.delete(locker.session)
+  }
+
+  #unlockSoon(key: string, session: string): void {
+    this.#ended.set(key, session)
+    if (this.#unlocking < UNLOCKS_AT_ONCE) void this.#unlockEnded()
+  }
+
+  async #unlockEnded(): Promise<void> {
+    this.#unlocking++
+    for (const [key, session] of this.#ended) {
+      this.#ended.delete(key)
+      await this.#unlock(key, session).catch(this.#options.onFailure)
+    }
+    this.#unlocking--
+  }
+
+  /** Unlocks or deletes the entry if it names this session and the session has ended. */
+  async #unlock(key: string, id: string): Promise<void> {
+    const { store, entries, sessions } = this.#options
+    if ((await sessions.get(id)) !== undefined) return
+    let isDelayed = false
+    await entries.change(key, async (entry) => {
       if (entry?.session !== id) return undefined
-      if (!isDelayed) {
+      const { behavior, lockDelay } = entry.terms
+      if (!isDelayed && lockDelay > 0) {
         const claims = [{ key: `${DELAY}${key}` }]
-        const lease = { holder: `consul-session:${id}`, ttl: Math.max(lockDelay, 10) }
-        await this.#store.grant({ ...lease, claims, ifFree: true })
+        const ttl = Math.max(lockDelay, store.guarantees.ttl.min)
+        await store.grant({ holder: `consul-session:${id}`, ttl, claims, ifFree: true })
         isDelayed = true
       }
       return behavior === 'delete' ? 'delete' : { session: null }
     })
+  }
+
+  #delay(key: string): Promise<KeyReading> {
+    return this.#options.store.read({ key: `${DELAY}${key}`, limit: 1 })
+  }
+
+  /** Whether the key has a lock-delay at this revision or later. `known` may be older. */
+  async #isDelayed(key: string, revision: Revision, known: Promise<KeyReading>): Promise<boolean> {
+    const reading = await known
+    const isRecent = reading.revision >= revision
+    return (isRecent ? reading : await this.#delay(key)).count > 0
   }
 }
 

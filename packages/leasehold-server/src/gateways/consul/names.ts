@@ -4,8 +4,6 @@ export const ROOT = 'consul/'
 export const ENTRY = `${ROOT}kv/`
 /** Held during the lock-delay of a key. */
 export const DELAY = `${ROOT}delay/`
-/** A shared claim of the session that has locked a key. */
-export const MARK = `${ROOT}mark/`
 export const SESSION = `${ROOT}session/`
 /** Held while the ttl of a check has not passed. */
 export const TTL = `${ROOT}ttl/`

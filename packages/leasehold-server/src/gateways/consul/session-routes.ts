@@ -2,6 +2,7 @@ import { type Answer, type Call, ConsulError, jsonBody } from './answer.ts'
 import type { BlockingQueries } from './blocking-queries.ts'
 import { nanoseconds } from './durations.ts'
 import { SESSION } from './names.ts'
+import { refuseMethod, unknownPath } from './refusals.ts'
 import type { Session, Sessions } from './sessions.ts'
 
 export interface SessionParts {
@@ -15,32 +16,38 @@ export async function sessionRoute(
   call: Call,
   [action, id = '']: readonly string[],
 ): Promise<Answer> {
-  if (call.method === 'PUT') {
-    if (action === 'create') return { body: { ID: await sessions.create(jsonBody(call)) } }
-    if (action === 'renew') return renew(sessions, id)
-    if (action === 'destroy') {
+  switch (action) {
+    case 'create':
+      refuseMethod(call, 'PUT')
+      return { body: { ID: await sessions.create(jsonBody(call)) } }
+    case 'renew':
+    case 'destroy':
+      refuseMethod(call, 'PUT')
+      if (id === '') throw new ConsulError(400, 'Missing session')
+      if (action === 'renew') return renew(sessions, id)
       await sessions.destroy(id)
       return { body: true }
-    }
-  } else if (call.method === 'GET') {
-    if (action === 'info') {
+    case 'info':
+      refuseMethod(call, 'GET')
+      if (id === '') throw new ConsulError(400, 'Missing session')
       return blocking.answer(call, { prefix: `${SESSION}${id}`, exact: true }, async (latest) => {
         const session = await sessions.get(id)
         return session
           ? { index: session.index, body: [describe(session)] }
           : { index: latest, body: [] }
       })
-    }
-    if (action === 'list' || action === 'node') {
-      return blocking.answer(call, { prefix: SESSION, exact: false }, async (latest) => {
+    case 'list':
+    case 'node':
+      refuseMethod(call, 'GET')
+      if (action === 'node' && id === '') throw new ConsulError(400, 'Missing node name')
+      return blocking.answer(call, { prefix: SESSION, exact: false }, async (index) => {
         const found = await sessions.list()
         const wanted = found.filter(({ node }) => action === 'list' || node === id)
-        const index = Math.max(latest, ...found.map((each) => each.index))
         return { index, body: wanted.map(describe) }
       })
-    }
+    default:
+      throw unknownPath(call)
   }
-  throw new ConsulError(404, `Invalid URL path: not found: session/${action}`)
 }
 
 async function renew(sessions: Sessions, id: string): Promise<Answer> {

@@ -7,9 +7,10 @@ import {
   type Random,
   type Revision,
 } from 'leasehold/port'
-import { ConsulError } from './answer.ts'
+import { ConsulError, decodeFailed } from './answer.ts'
 import { givenDuration, goDuration } from './durations.ts'
 import { SESSION } from './names.ts'
+import { readAll } from './read-all.ts'
 
 export interface Session {
   readonly id: string
@@ -31,7 +32,6 @@ const TTL_MIN_MS = 10_000
 const TTL_MAX_MS = 86_400_000
 const LOCK_DELAY_MS = 15_000
 const LOCK_DELAY_MAX_MS = 60_000
-const PAGE = 1000
 
 /**
  * Consul's sessions on a lease store. A session is a lease with a claim on its id. Like Consul's, it
@@ -54,7 +54,8 @@ export class Sessions {
     const node = typeof body['node'] === 'string' && body['node'] ? body['node'] : this.#node
     if (node !== this.#node) throw new ConsulError(500, 'apply failed: Missing node registration')
     const id = uuidOf(this.#random.id())
-    const name = String(body['name'] ?? '')
+    const name = body['name'] ?? ''
+    if (typeof name !== 'string') throw decodeFailed('Name must be a string')
     const grace = ms === Infinity ? 0 : ms
     const stored: Stored = {
       ...{ name, node, ttl, lockDelay },
@@ -67,18 +68,19 @@ export class Sessions {
   }
 
   async get(id: string): Promise<Session | undefined> {
-    const { claims } = await this.#store.read({ key: `${SESSION}${id}`, limit: 1 })
-    return claims[0] && sessionOf(claims[0])
+    return (await this.read(id)).session
   }
 
-  async list(): Promise<Session[]> {
-    const sessions: Session[] = []
-    for (let after: string | undefined; ; ) {
-      const reading = await this.#store.read({ prefix: SESSION, after, limit: PAGE })
-      for (const { claims } of reading.keys) if (claims[0]) sessions.push(sessionOf(claims[0]))
-      after = reading.keys.at(-1)?.key
-      if (!reading.more) return sessions
-    }
+  async read(
+    id: string,
+  ): Promise<{ readonly session: Session | undefined; readonly revision: Revision }> {
+    const { claims, revision } = await this.#store.read({ key: `${SESSION}${id}`, limit: 1 })
+    return { session: claims[0] && sessionIn(claims[0]), revision }
+  }
+
+  async list(): Promise<readonly Session[]> {
+    const keys = await readAll(this.#store, SESSION)
+    return keys.flatMap(({ claims: [claim] }) => (claim && sessionIn(claim)) ?? [])
   }
 
   /** Returns `undefined` if the session has ended. */
@@ -101,8 +103,18 @@ export class Sessions {
   }
 }
 
-function sessionOf({ key, token, lease, value = '{}' }: Claim): Session {
-  return { ...(JSON.parse(value) as Stored), id: key.slice(SESSION.length), index: token, lease }
+/** `undefined` if something else has claimed this key. */
+export function sessionIn({
+  key,
+  token,
+  lease,
+  value = '',
+}: Pick<Claim, 'key' | 'token' | 'lease' | 'value'>): Session | undefined {
+  try {
+    return { ...(JSON.parse(value) as Stored), id: key.slice(SESSION.length), index: token, lease }
+  } catch {
+    return undefined
+  }
 }
 
 function ttlOf(given: unknown): { readonly ttl: string; readonly ms: number } {
@@ -122,7 +134,7 @@ function ttlOf(given: unknown): { readonly ttl: string; readonly ms: number } {
 
 function lockDelayOf(given: unknown): number {
   const ms = given === undefined || given === null ? LOCK_DELAY_MS : givenDuration(given)
-  if (ms === undefined) throw new ConsulError(400, `Request decode failed: invalid LockDelay`)
+  if (ms === undefined) throw decodeFailed(`time: invalid duration "${String(given)}"`)
   return Math.min(Math.max(ms, 0), LOCK_DELAY_MAX_MS)
 }
 

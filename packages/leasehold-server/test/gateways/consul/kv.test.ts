@@ -89,14 +89,18 @@ describe('the key-value store of the Consul API', () => {
       await response.arrayBuffer()
       return Number(response.headers.get('x-consul-index'))
     })
-    await expect.poll(() => timers.mock.calls.length, { timeout: 60_000 }).toBe(1000)
+    await expect.poll(() => timers.mock.calls.length, { timeout: 240_000 }).toBe(1000)
     const reads = vi.spyOn(store, 'read')
     await clock.advance(60_000)
     expect(reads).not.toHaveBeenCalled()
+    // A write of another key: only the write itself reads.
+    await put(url, 'kv/b', 'x')
+    expect(reads.mock.calls.length).toBeLessThan(5)
     await put(url, 'kv/a', 'y')
     const after = (await entryAt(url, 'a'))!.ModifyIndex
     expect(new Set(await Promise.all(held))).toEqual(new Set([after]))
-  })
+    expect(reads.mock.calls.length).toBeLessThan(1100)
+  }, 300_000)
 
   it('ends a blocking query after its wait, with the same index', async () => {
     const { url, clock } = scene
@@ -108,6 +112,45 @@ describe('the key-value store of the Consul API', () => {
     await clock.advance(10_000)
     const response = await waiting
     expect(Number(response.headers.get('x-consul-index'))).toBe(ModifyIndex)
+  })
+
+  it('answers a wait for an index that never was with the real one', async () => {
+    const { url, clock } = scene
+    await put(url, 'kv/a', 'x')
+    const { ModifyIndex } = (await entryAt(url, 'a'))!
+    const timers = vi.spyOn(clock, 'timer')
+    const waiting = fetch(`${url}/kv/a?index=123456789&wait=10s`)
+    await expect.poll(() => timers.mock.calls.length).toBeGreaterThan(0)
+    await clock.advance(10_000)
+    expect(Number((await waiting).headers.get('x-consul-index'))).toBe(ModifyIndex)
+  })
+
+  it('reports a change that happened between two pages of a list', async () => {
+    const { url, store } = scene
+    const keys = Array.from({ length: 1001 }, (_, at) => `kv/many/${String(at).padStart(4, '0')}`)
+    for (const key of keys) {
+      const claims = [{ key: `consul/${key}`, value: '{"f":0,"l":0}\nx' }]
+      await store.grant({ holder: 'consul-kv', ttl: Infinity, claims })
+    }
+    const read = store.read.bind(store)
+    let isBetween = false
+    vi.spyOn(store, 'read').mockImplementation(async (query) => {
+      if ('after' in query && query.after !== undefined && !isBetween) {
+        isBetween = true
+        // In this order, so that the second page has a later change than the first.
+        await put(url, keys[0]!, 'changed')
+        await put(url, keys[1000]!, 'later')
+      }
+      return read(query)
+    })
+    const first = await fetch(`${url}/kv/many?recurse`)
+    const index = Number(first.headers.get('x-consul-index'))
+    const values = ((await first.json()) as { Value: string }[]).map(({ Value }) => atob(Value))
+    expect([values[0], values[1000]]).toEqual(['x', 'later'])
+    const next = (await (await fetch(`${url}/kv/many?recurse&index=${index}`)).json()) as {
+      Value: string
+    }[]
+    expect(atob(next[0]!.Value)).toBe('changed')
   })
 
   it('refuses web pages, wrong indexes, and what it does not have', async () => {

@@ -1,11 +1,11 @@
 import Consul from 'consul'
-import { testStore } from 'leasehold/testing'
+import { type TestStoreOptions, testStore } from 'leasehold/testing'
 import { startConsulGateway } from '../../../src/gateways/consul/index.ts'
 import { quiet } from '../view-scene.ts'
 
 /** The Consul API on a store whose clock the test moves, with a client of npm `consul`. */
-export async function openConsul() {
-  const { store, clock } = testStore()
+export async function openConsul(options: TestStoreOptions = {}) {
+  const { store, clock } = testStore(options)
   let ids = 0
   const random = { next: () => 0.5, id: () => `id-${ids++}` }
   const listen = { host: '127.0.0.1', port: 0 }

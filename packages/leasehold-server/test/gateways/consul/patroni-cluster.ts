@@ -18,7 +18,7 @@ export const patroni = findProgram('patroni')
 /** Consul's shortest session ttl, doubled: Patroni halves its ttl because Consul doubles it. */
 export const TTL_S = 20
 /** How long one step may take, on a busy machine. */
-const STEP_MS = 90_000
+const STEP_MS = 180_000
 const [binaries] = foldersIn('/usr/lib/postgresql').map((folder) => join(folder, 'bin'))
 
 interface Node {
@@ -149,7 +149,8 @@ export class PatroniCluster {
       const { rows } = await client.query({ text, rowMode: 'array' })
       return String(rows?.[0]?.[0])
     } finally {
-      await client.end().catch(() => {})
+      // A server that is being killed may never close the connection.
+      await Promise.race([client.end().catch(() => {}), pause(1000)])
     }
   }
 }
@@ -167,7 +168,8 @@ function configOf(
     restapi: { listen: `127.0.0.1:${rest}`, connect_address: `127.0.0.1:${rest}` },
     consul: { host: `127.0.0.1:${consul}` },
     bootstrap: {
-      dcs: { ttl: TTL_S, loop_wait: 1, retry_timeout: 3, maximum_lag_on_failover: 1 << 28 },
+      // The longest retries that this ttl allows: on a busy machine, a leader must not give up early.
+      dcs: { ttl: TTL_S, loop_wait: 1, retry_timeout: 9, maximum_lag_on_failover: 1 << 28 },
       initdb: [{ auth: 'trust' }, { encoding: 'UTF8' }, 'no-sync'],
       pg_hba: ['host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust'],
     },

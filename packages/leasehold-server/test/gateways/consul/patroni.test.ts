@@ -45,7 +45,7 @@ describe.skipIf(patroni === undefined && process.env['CI'] !== 'true')(
           await store.close()
         }
       },
-      200_000 + FAILOVERS * 200_000,
+      400_000 + FAILOVERS * 400_000,
     )
   },
 )

@@ -86,6 +86,28 @@ const SCRIPT: readonly Step[] = [
   ['DELETE', 'kv/kept'],
   ['PUT', 'kv/kept?acquire=$3', 'x'],
   ['GET', 'kv/kept'],
+  ['DELETE', 'kv/a?recurse&cas=1'],
+  ['PUT', 'kv/a?cas=1&flags=3&release=$1', 'no'],
+  ['GET', 'kv/a?raw=false'],
+  ['GET', 'kv/?keys=false'],
+  ['PUT', 'kv/a?flags=18446744073709551616', 'no'],
+  ['PUT', 'kv/a?cas=', 'no'],
+  ['GET', 'session/create'],
+  ['POST', 'session/create', '{}'],
+  ['PUT', 'session/list'],
+  ['PUT', 'session/create', 'null'],
+  ['PUT', 'session/create', '{"LockDelay":"x"}'],
+  ['PUT', 'session/destroy/'],
+  ['PUT', 'session/renew/'],
+  ['GET', 'session/info/'],
+  ['GET', 'session/node/'],
+  ['GET', 'session/node/nobody'],
+  ['GET', 'session/info/xyz'],
+  ['PUT', 'session/destroy/xyz'],
+  ['PUT', 'session/renew/xyz'],
+  ['PUT', 'kv/z?release=xyz', 'no'],
+  ['PUT', 'status/leader'],
+  ['GET', 'status/leader?dc=other'],
   ['GET', 'catalog/datacenters'],
 ]
 
@@ -135,6 +157,32 @@ async function answersOf(url: string, node: string): Promise<unknown[]> {
   return answers
 }
 
+/** What clients read of the server itself, without what must differ. */
+async function serverOf(url: string): Promise<unknown> {
+  const json = async (path: string) => (await fetch(`${url}/${path}`)).json()
+  const self = (await json('agent/self')) as Record<string, Record<string, unknown>>
+  const members = (await json('agent/members')) as Record<string, unknown>[]
+  const { Datacenter, PrimaryDatacenter, Revision, Server, Version } = self['Config']!
+  const memberOf = (member: Record<string, unknown>) => {
+    const { dc, role } = member['Tags'] as Record<string, string>
+    return [
+      member['Name'] === self['Config']!['NodeName'],
+      member['Addr'],
+      dc,
+      role,
+      member['Status'],
+    ]
+  }
+  const address = /^127\.0\.0\.1:\d+$/
+  return {
+    config: { Datacenter, PrimaryDatacenter, Revision, Server, Version },
+    self: memberOf(self['Member']!),
+    members: members.map(memberOf),
+    leader: address.test((await json('status/leader')) as string),
+    peers: ((await json('status/peers')) as string[]).map((peer) => address.test(peer)),
+  }
+}
+
 describeWith(CONSUL, 'the Consul API and Consul', () => {
   it('give the same answers to the same calls, field by field', async () => {
     const consul = await Engine.start(CONSUL)
@@ -143,6 +191,8 @@ describeWith(CONSUL, 'the Consul API and Consul', () => {
       const theirs = await answersOf(`http://127.0.0.1:${consul.port}/v1`, 'alone')
       const ours = await answersOf(scene.url, 'leasehold')
       expect(ours).toEqual(theirs)
+      const [our, their] = [scene.url, `http://127.0.0.1:${consul.port}/v1`]
+      expect(await serverOf(our)).toEqual(await serverOf(their))
     } finally {
       await scene.gateway.close()
       await consul.stop()

@@ -126,4 +126,18 @@ describe('sessions of the Consul API', () => {
     await clock.advance(5000)
     expect(await acquire(three)).toBe('true')
   })
+
+  it('locks more keys than a lease can have claims, and unlocks them all', async () => {
+    await scene.gateway.close()
+    scene = await openConsul({ limits: { claimsPerLease: 4 } })
+    const id = await create({ LockDelay: '0s' })
+    const keys = Array.from({ length: 200 }, (_, at) => `many/${at}`)
+    for (const key of keys) expect(await put(scene.url, `kv/${key}?acquire=${id}`)).toBe('true')
+    await put(scene.url, `session/destroy/${id}`)
+    const locked = async () => {
+      const all = (await (await fetch(`${scene.url}/kv/many?recurse`)).json()) as object[]
+      return all.filter((each) => 'Session' in each).length
+    }
+    await expect.poll(locked).toBe(0)
+  })
 })

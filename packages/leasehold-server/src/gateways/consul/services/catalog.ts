@@ -40,11 +40,9 @@ export class Catalog {
     answerTo: (snapshot: Snapshot) => unknown,
   ): Promise<Answer> {
     const { services, blocking } = this.#parts
-    return blocking.answer(call, watchedFor(name), async (latest) => {
+    return blocking.answer(call, watchedFor(name), async (index) => {
       const found = await services.list(name)
       const nodeChecks = await services.nodeChecks()
-      // Not the indexes of later changes, which the answer may not show.
-      const index = Math.max(latest, ...found.map(({ details }) => details.token))
       return { index, body: answerTo({ services: found, nodeChecks }) }
     })
   }

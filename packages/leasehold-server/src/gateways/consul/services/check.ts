@@ -1,5 +1,5 @@
 import type { CheckSpec, CheckStatus } from 'leasehold'
-import { ConsulError, lowered } from '../answer.ts'
+import { ConsulError, decodeFailed, fieldsOf } from '../answer.ts'
 import { goDuration, goDurationText } from '../durations.ts'
 
 /** A check as it is stored with its service. */
@@ -47,7 +47,7 @@ export function parseCheck(
   defaults: { readonly id: string; readonly name: string },
   emptyDuration: '' | '0s',
 ): StoredCheck {
-  const fields = withoutUnderscores(lowered(given))
+  const fields = withoutUnderscores(fieldsOf(given, 'a check'))
   const durations = durationsOf(fields)
   const { interval, timeout, ttl } = durations
   const kinds = (['http', 'tcp', 'grpc'] as const).filter((kind) => textOf(fields[kind]) !== '')
@@ -85,7 +85,7 @@ function durationsOf(fields: Fields): Durations {
     const value = fields[name] ?? 0
     const ms = typeof value === 'number' ? value / 1e6 : goDuration(String(value))
     if (ms !== undefined) return [name, ms]
-    throw new ConsulError(400, `Request decode failed: time: invalid duration "${String(value)}"`)
+    throw decodeFailed(`time: invalid duration "${String(value)}"`)
   })
   return Object.fromEntries(entries) as Durations
 }
@@ -133,10 +133,7 @@ function countOf(value: unknown): number {
 }
 
 /** Consul knows `DeregisterCriticalServiceAfter` also as `deregister_critical_service_after`. */
-function withoutUnderscores(fields: unknown): Fields {
-  if (typeof fields !== 'object' || fields === null) {
-    throw new ConsulError(400, 'Request decode failed: a check must be an object')
-  }
+function withoutUnderscores(fields: Fields): Fields {
   const entries = Object.entries(fields)
   return Object.fromEntries(entries.map(([name, value]) => [name.replaceAll('_', ''), value]))
 }

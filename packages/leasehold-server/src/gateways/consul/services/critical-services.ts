@@ -1,4 +1,4 @@
-import { HEALTH, SERVICES } from 'leasehold'
+import { HEALTH, SERVICES, servicesKey } from 'leasehold'
 import type { Clock, Event, Key, Timer } from 'leasehold/port'
 import type { Logger } from 'pino'
 import { ConsulError } from '../answer.ts'
@@ -13,17 +13,28 @@ export class CriticalServices {
   readonly #services: Services
   readonly #clock: Clock
   readonly #log: Logger
+  readonly #onFailure: (error: unknown) => void
   /** For each service with such checks: the timers of those that are critical. */
   readonly #timers = new Map<Key, Map<string, Timer>>()
 
-  constructor(services: Services, clock: Clock, log: Logger) {
+  constructor(
+    services: Services,
+    clock: Clock,
+    log: Logger,
+    /** The work of an event failed: `open` has to be called again. */
+    onFailure: (error: unknown) => void,
+  ) {
+    this.#onFailure = onFailure
     this.#services = services
     this.#clock = clock
     this.#log = log
   }
 
   async open(): Promise<void> {
-    for (const service of await this.#services.list()) this.#look(service)
+    const services = await this.#services.list()
+    const keys = new Set(services.map(keyOf))
+    for (const key of [...this.#timers.keys()]) if (!keys.has(key)) this.#forget(key)
+    for (const service of services) this.#look(service)
   }
 
   onEvent({ type, key, value }: Event): void {
@@ -31,9 +42,7 @@ export class CriticalServices {
     if (!entry.startsWith(SERVICES)) return
     const isAsked = key === entry && type !== 'removed' && value?.includes('deregisterAfter')
     if (!isAsked && !this.#timers.has(entry)) return
-    this.#refresh(entry).catch((error) =>
-      this.#log.error({ err: error }, 'the Consul API cannot look at a service'),
-    )
+    this.#refresh(entry).catch(this.#onFailure)
   }
 
   close(): void {
@@ -47,7 +56,7 @@ export class CriticalServices {
   }
 
   #look(service: Service): void {
-    const key = `${SERVICES}${service.name}/${service.id}`
+    const key = keyOf(service)
     const asked = service.checks.filter(({ deregisterAfter }) => deregisterAfter !== undefined)
     if (asked.length === 0) {
       this.#forget(key)
@@ -55,11 +64,14 @@ export class CriticalServices {
     }
     const timers = this.#timers.get(key) ?? new Map<string, Timer>()
     this.#timers.set(key, timers)
-    for (const { id, status, deregisterAfter } of asked) {
-      if (status !== 'critical') {
-        timers.get(id)?.cancel()
-        timers.delete(id)
-      } else if (!timers.has(id)) {
+    const critical = asked.filter(({ status }) => status === 'critical')
+    for (const [id, timer] of timers) {
+      if (critical.some((check) => check.id === id)) continue
+      timer.cancel()
+      timers.delete(id)
+    }
+    for (const { id, deregisterAfter } of critical) {
+      if (!timers.has(id)) {
         const at = this.#clock.now() + deregisterAfter!
         timers.set(
           id,
@@ -74,14 +86,17 @@ export class CriticalServices {
     this.#timers.delete(key)
   }
 
-  #end({ id, name }: Service): void {
-    this.#forget(`${SERVICES}${name}/${id}`)
+  #end(service: Service): void {
+    const { id, name } = service
+    this.#forget(keyOf(service))
     this.#log.warn({ service: name, instance: id }, 'deregistered: its check was critical too long')
     this.#services.deregister(id).catch((error) => {
       // Another server was first.
-      if (!(error instanceof ConsulError)) {
-        this.#log.error({ err: error }, 'the Consul API cannot deregister a service')
-      }
+      if (!(error instanceof ConsulError)) this.#onFailure(error)
     })
   }
+}
+
+function keyOf({ name, id }: Service): Key {
+  return servicesKey(name, id)
 }

@@ -1,4 +1,4 @@
-import { type Call, ConsulError, jsonBody, lowered } from '../answer.ts'
+import { type Call, ConsulError, decodeFailed, fieldsOf, jsonBody, lowered } from '../answer.ts'
 import { type Fields, parseCheck, STATUSES, type StoredCheck, textOf } from './check.ts'
 
 export interface Weights {
@@ -85,13 +85,16 @@ function isEmpty(value: unknown): boolean {
 }
 
 function textsOf(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.map(String) : []
+  if (value === undefined || value === null) return []
+  if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value
+  throw decodeFailed('Tags must be a list of strings')
 }
 
 function metaOf(value: unknown): Readonly<Record<string, string>> {
   if (typeof value !== 'object' || value === null) return {}
-  const entries = Object.entries(value).map(([key, each]) => [key, String(each)] as const)
+  const entries = Object.entries(value)
   for (const [key, each] of entries) {
+    if (typeof each !== 'string') throw decodeFailed('Meta must have strings as values')
     const refuse = (why: string) => {
       const pair = `Couldn't load metadata pair ('${key}', '${each}')`
       return new ConsulError(400, `Invalid Service Meta: ${pair}: ${why}`)
@@ -107,20 +110,28 @@ function metaOf(value: unknown): Readonly<Record<string, string>> {
 
 function weightsOf(value: unknown): Weights {
   if (typeof value !== 'object' || value === null) return { Passing: 1, Warning: 1 }
-  const { passing = 0, warning = 0 } = lowered(value) as Record<string, number>
+  const { passing = 0, warning = 0 } = lowered(value) as Record<string, unknown>
+  if (!Number.isInteger(passing) || !Number.isInteger(warning)) {
+    throw decodeFailed('Weights must be whole numbers')
+  }
+  return checkedWeights({ Passing: passing as number, Warning: warning as number })
+}
+
+function checkedWeights(weights: Weights): Weights {
+  const { Passing: passing, Warning: warning } = weights
   const refuse = (why: string) => new ConsulError(400, `Invalid Weights: ${why}`)
   if (passing < 1) throw refuse('Passing must be greater than 0')
   if (warning < 0) throw refuse('Warning must be greater or equal than 0')
   if (Math.max(passing, warning) > WEIGHT_MAX) {
     throw refuse(`DNS Weight must be between 0 and ${WEIGHT_MAX}`)
   }
-  return { Passing: passing, Warning: warning }
+  return weights
 }
 
 function taggedAddressesOf(value: unknown): TaggedAddresses {
   if (typeof value !== 'object' || value === null) return {}
   const entries = Object.entries(value).map(([name, each]) => {
-    const { address, port } = lowered(each) as Fields
+    const { address, port } = fieldsOf(each, 'each of TaggedAddresses')
     return [name, { Address: textOf(address), Port: typeof port === 'number' ? port : 0 }]
   })
   return Object.fromEntries(entries) as TaggedAddresses

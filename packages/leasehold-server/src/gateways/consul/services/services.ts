@@ -7,10 +7,10 @@ import {
   type LeaseId,
   type LeaseStore,
 } from 'leasehold/port'
-import type { Logger } from 'pino'
 import { DRAINED, drain, returnDrained } from '../../../registry/drain.ts'
 import { ConsulError } from '../answer.ts'
 import { NODE_CHECKS, TTL } from '../names.ts'
+import { readAll } from '../read-all.ts'
 import { instanceEntry, type Service, serviceOf } from './catalog-entry.ts'
 import type { StoredCheck } from './check.ts'
 import type { ServiceDefinition } from './definition.ts'
@@ -20,7 +20,8 @@ export interface ServicesOptions {
   /** The store for registrations: it refuses checks that this server would not run. */
   readonly registrations: LeaseStore
   readonly registry: Registry
-  readonly log: Logger
+  /** The work of an event failed: `recover` has to be called. */
+  readonly onFailure: (error: unknown) => void
   /** The address of services that give none. */
   readonly host: string
 }
@@ -38,7 +39,6 @@ export const NODE_MAINTENANCE = '_node_maintenance'
 const NODE_MAINTENANCE_REASON =
   'Maintenance mode is enabled for this node, but no reason was provided. This is a default message.'
 const HOLDER = 'consul-agent'
-const PAGE = 1000
 const HINTS_MAX = 16_384
 
 /**
@@ -50,18 +50,18 @@ export class Services {
   readonly #store: LeaseStore
   readonly #registrations: LeaseStore
   readonly #registry: Registry
-  readonly #log: Logger
+  readonly #onFailure: (error: unknown) => void
   readonly #host: string
   /** Where a service or a check was seen last, by its id. */
   readonly #hints = new Map<string, Key>()
   /** The writes of each key happen one after the other. */
   readonly #writes = new Map<Key, Promise<unknown>>()
 
-  constructor({ store, registrations, registry, log, host }: ServicesOptions) {
+  constructor({ store, registrations, registry, onFailure, host }: ServicesOptions) {
     this.#store = store
     this.#registrations = registrations
     this.#registry = registry
-    this.#log = log
+    this.#onFailure = onFailure
     this.#host = host
   }
 
@@ -196,9 +196,7 @@ export class Services {
   /** The ttl of a check has passed. */
   onEvent({ type, key, end }: Event): void {
     if (type !== 'removed' || end?.reason !== 'expired' || !key.startsWith(TTL)) return
-    this.#expire(key.slice(TTL.length)).catch((error) =>
-      this.#log.error({ err: error }, 'the Consul API cannot expire a check'),
-    )
+    this.#expire(key.slice(TTL.length)).catch(this.#onFailure)
   }
 
   /** Expires the ttl checks whose ttl passed while no server was running. */
@@ -401,13 +399,8 @@ export class Services {
   }
 
   async #claims(prefix: string): Promise<Map<Key, readonly Claim[]>> {
-    const found = new Map<Key, readonly Claim[]>()
-    for (let after: Key | undefined; ; ) {
-      const reading = await this.#store.read({ prefix, after, limit: PAGE })
-      for (const { key, claims } of reading.keys) found.set(key, claims)
-      after = reading.keys.at(-1)?.key
-      if (!reading.more) return found
-    }
+    const keys = await readAll(this.#store, prefix)
+    return new Map(keys.map(({ key, claims }) => [key, claims]))
   }
 
   #remember(id: string, key: Key): void {
