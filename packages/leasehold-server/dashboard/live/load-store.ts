@@ -1,4 +1,5 @@
 import type { Event, LeaseStore, Watch } from 'leasehold/port'
+import { isProbe } from '../../src/operations/expiry-probe.ts'
 import type { Mirror } from '../model/mirror.ts'
 
 const PAGE = 2000
@@ -39,7 +40,10 @@ export async function loadQueue(store: LeaseStore, key: string, mirror: Mirror):
   mirror.put({ key, claims, holders, count }, revision)
 }
 
-/** Reads all leases, including those without claims. */
+/**
+ * Reads all leases, including those without claims. A probe of the server is left out: it ends
+ * without an event.
+ */
 export async function loadLeases(
   store: LeaseStore,
   mirror: Mirror,
@@ -48,7 +52,7 @@ export async function loadLeases(
   let after: string | undefined
   for (let more = true; more; ) {
     const page = await store.read({ leases: true, after, limit: PAGE })
-    for (const lease of page.leases) mirror.putLease(lease)
+    for (const lease of page.leases) if (!isProbe(lease)) mirror.putLease(lease)
     more = page.more
     after = page.leases.at(-1)?.id
     progress()

@@ -40,6 +40,12 @@ const CRON_PARTS: Readonly<Record<string, string>> = {
   position: 'the last time that was run',
   done: 'a finished run',
 }
+const CONSUL_PARTS: Readonly<Record<string, string>> = {
+  session: 'a session',
+  delay: 'the lock-delay of a key',
+  ttl: 'a check that its service reports in time',
+  'node-checks': 'the checks of the node',
+}
 const CACHE_PARTS: Readonly<Record<string, string>> = {
   load: 'the process that loads it',
   value: 'the value',
@@ -121,6 +127,13 @@ const RULES: Readonly<Record<string, Rule>> = {
     shape: /^agents\/asks\/[^/]+\/[^/]+$/,
     read: (path) => ({
       ...{ path, owner: 'the agents', purpose: 'a request to give a hold back', href: '#/agents' },
+    }),
+  },
+  // The entries of the key-value store, `consul/kv/…`, have names that users chose.
+  consul: {
+    shape: /^consul\/(?:(session|delay|ttl)\/.+|(node-checks))$/,
+    read: (path, [one, other]) => ({
+      ...{ path, owner: 'the Consul API', purpose: CONSUL_PARTS[one ?? other!]! },
     }),
   },
   leasehold: {

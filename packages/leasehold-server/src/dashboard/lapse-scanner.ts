@@ -1,4 +1,5 @@
 import type { Clock, LeaseId, LeaseStore, Time, Timer } from 'leasehold/port'
+import { isProbe } from '../operations/index.ts'
 import { type LapsedLease, lapseOf } from './feed-messages.ts'
 
 const PAGE = 1000
@@ -6,8 +7,6 @@ const PAGE = 1000
 const PAUSE_MS = 250
 const REMOTE_PAUSE_MS = 2000
 const LAPSED_SHOWN = 100
-/** The holder of the server's own leases, which measure expiry lag. */
-const PROBE = 'leasehold'
 
 /**
  * Finds lapsed leases. No event reports a lapse, so this reads all leases in rounds, page by page
@@ -70,8 +69,8 @@ export class LapseScanner {
       if (round !== this.#round) return
       const now = this.#clock.now()
       for (const lease of page.leases) {
-        const { id, holder, until, claims } = lease
-        if (holder === PROBE && claims === 0) continue
+        if (isProbe(lease)) continue
+        const { id, holder, until } = lease
         this.#count++
         const since = lapseOf(lease)
         if (now > since && this.#found.length < LAPSED_SHOWN) {

@@ -1,6 +1,6 @@
 import type { Key, LeaseId, LeaseStore } from 'leasehold/port'
 import { SERVER_PREFIX } from '../access/index.ts'
-import { PROBE_LABEL } from '../operations/index.ts'
+import { isProbe } from '../operations/index.ts'
 import type { Levels } from './feed-messages.ts'
 
 const PAGE = 1000
@@ -59,9 +59,9 @@ export class LevelCounter {
       if (more) return
     }
     const page = await this.#store.read({ leases: true, after: round.lease, limit: PAGE })
-    for (const { holder, labels } of page.leases) {
-      if (PROBE_LABEL in labels) continue
-      round.holders.add(holder)
+    for (const lease of page.leases) {
+      if (isProbe(lease)) continue
+      round.holders.add(lease.holder)
       round.leases++
     }
     round.lease = page.leases.at(-1)?.id

@@ -1,3 +1,4 @@
+export { isProbe, PROBE_TTL_MS } from './expiry-probe.ts'
 export { type MeasuredStore, measuredStore } from './measured-store.ts'
 export { type OperationsOptions, serveOperations } from './routes.ts'
-export { PROBE_LABEL, PROBE_TTL_MS, StoreObserver } from './store-observer.ts'
+export { StoreObserver } from './store-observer.ts'

@@ -1,11 +1,8 @@
 import { type Clock, type End, isLeaseholdError, type LeaseStore, type Watch } from 'leasehold/port'
 import type { Logger } from 'pino'
+import { PROBE_LABELS, PROBE_TTL_MS } from './expiry-probe.ts'
 import { Histogram } from './exposition.ts'
 
-/** The shortest ttl of a lease that measures expiry lag. */
-export const PROBE_TTL_MS = 1000
-/** Marks the lease of a probe, so that it is not counted as somebody's. */
-export const PROBE_LABEL = 'expiry-probe'
 const RETRY_MS = 1000
 /** Counting waiters reads at most this many pages of this many keys. */
 const PAGES = 20
@@ -55,11 +52,7 @@ export class StoreObserver {
     this.#probing = true
     try {
       const ttl = Math.max(PROBE_TTL_MS, this.#store.guarantees.ttl.min)
-      const granted = await this.#store.grant({
-        holder: 'leasehold',
-        ttl,
-        labels: { [PROBE_LABEL]: 'measures how late leases expire' },
-      })
+      const granted = await this.#store.grant({ holder: 'leasehold', ttl, labels: PROBE_LABELS })
       const due = this.#clock.now() + ttl
       if (granted.outcome === 'granted') await this.#gone(granted.lease)
       if (this.#closed) return undefined

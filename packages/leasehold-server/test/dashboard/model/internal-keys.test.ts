@@ -52,6 +52,10 @@ describe('internal keys', () => {
     ['cache/pages/home/load', 'cache/pages/home/load'],
     ['adaptive/train', 'adaptive/train'],
     ['once/run/x', 'once/x/run'],
+    ['consul/session/7', 'consul/session/7'],
+    ['consul/delay/web/leader', 'consul/delay/web/leader'],
+    ['consul/ttl/service:web', 'consul/ttl/service:web'],
+    ['consul/node-checks', 'consul/node-checks'],
     ['leasehold/access-tokens', 'leasehold/access-tokens'],
   ])('include %s', (key, path) => {
     expect(internalKey(key)?.path).toBe(path)
@@ -59,7 +63,16 @@ describe('internal keys', () => {
 
   it.each([
     ...['election', 'election/x', 'pool/5', 'pool/x/other', 'services/x', 'services/a/b/c'],
-    ...['once/x', 'cron/x', 'cache/x', 'session/x', 'toString/x', 'nodes/a/b', 'jobs/line'],
+    ...[
+      'once/x',
+      'cron/x',
+      'cache/x',
+      'session/x',
+      'toString/x',
+      'nodes/a/b',
+      'jobs/line',
+      'consul/kv/ttl/x',
+    ],
   ])('do not include %s, which a user can name', (key) => {
     expect(internalKey(key)).toBeUndefined()
   })

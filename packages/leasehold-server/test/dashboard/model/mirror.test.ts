@@ -1,12 +1,14 @@
 import { memoryStore } from 'leasehold/memory'
 import { type Event, isLeaseholdError, type LeaseStore } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
+import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { loadKeys, loadLeases, watchFrom } from '../../../dashboard/live/load-store.ts'
 import { Mirror } from '../../../dashboard/model/mirror.ts'
 import { KeyTree, type TreeNode } from '../../../dashboard/model/trees/key-tree.ts'
 import { SortedNames } from '../../../dashboard/model/trees/sorted-names.ts'
 import { VisibleRows } from '../../../dashboard/model/trees/visible-rows.ts'
+import { StoreObserver } from '../../../src/operations/index.ts'
 
 /** Numbers that look random, and are the same each time. */
 function chances(seed: number): (below: number) => number {
@@ -130,6 +132,22 @@ describe('the tree of keys, with chains of folders as one row each', () => {
 })
 
 describe('the mirror of a store', () => {
+  it('leaves out the lease that measures how late leases expire', async () => {
+    const clock = new TestClock()
+    const store = memoryStore({ clock })
+    const observer = new StoreObserver(store, clock, pino({ level: 'silent' }))
+    const probed = observer.probeExpiry()
+    await store.grant({ holder: 'ada', ttl: 60_000 })
+    expect((await store.read({ leases: true })).leases).toHaveLength(2)
+    const { mirror, watch } = await mirrorOf(store)
+    expect([...mirror.holders.keys()]).toEqual(['ada'])
+    expect(mirror.leases.size).toBe(1)
+    await clock.advance(1000)
+    expect(await probed).toBe(0)
+    watch.close()
+    await store.close()
+  })
+
   it.each([1, 2, 3, 4])('equals the store after any changes (seed %i)', async (seed) => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
