@@ -68,7 +68,7 @@ export async function massFailure(
       if (granted.outcome === 'granted') leases.push(granted.lease)
     }
   }
-  const heartbeat = setInterval(() => void store.renew(leases), 300)
+  const heartbeat = setInterval(() => store.renew(leases).catch(() => {}), 300)
   return { lost, die: () => clearInterval(heartbeat) }
 }
 

@@ -1,5 +1,5 @@
 import type { Candidate, Election } from 'leasehold'
-import { LeaseholdError, type LeaseId, show, type Token } from 'leasehold/port'
+import { LeaseholdError, type LeaseId, show } from 'leasehold/port'
 import { goneError } from '../requests/call.ts'
 import { lostError, renewed, stillHeld, waitUntilHeld, withdraw } from '../requests/waits.ts'
 import { NotAvailable } from '../responses/problem.ts'
@@ -257,8 +257,7 @@ async function notWon(one: Election): Promise<NotAvailable> {
 
 interface HeldTerm {
   readonly ttl: number
-  readonly token: Token
-  readonly value: string | undefined
+  readonly candidate: Candidate
 }
 
 /** The term under this lease. Another lease must not be renewed by its name. */
@@ -267,9 +266,8 @@ async function termOf({ store, query }: Call, one: Election): Promise<HeldTerm> 
   const { lease: found, end, claims } = await store.read({ lease })
   if (end !== undefined) throw lostError(`the term of ${show(one.name)} is over`, end)
   const claim = claims.find(({ key }) => key === one.key)
-  if (found !== undefined && claim !== undefined && claim.heldSince !== undefined) {
-    return { ttl: found.ttl, token: claim.token, value: claim.value }
-  }
+  const candidate = claim && (await one.candidates()).find(({ token }) => token === claim.token)
+  if (found !== undefined && candidate?.since !== undefined) return { ttl: found.ttl, candidate }
   if (found !== undefined && claim === undefined) {
     throw lostError(`the term of ${show(one.name)} is over`, { reason: 'revoked' })
   }
@@ -282,8 +280,8 @@ async function termOf({ store, query }: Call, one: Election): Promise<HeldTerm> 
 async function keep(call: Call): Promise<unknown> {
   const { lease, value }: { lease: LeaseId; value?: string } = call.query as never
   return call.leasehold(async (leasehold) => {
-    const { ttl, token, value: before } = await termOf(call, leasehold.election(nameOf(call)))
-    const { candidate: name, priority, preempt } = JSON.parse(before ?? '{}') as CampaignQuery
+    const { ttl, candidate } = await termOf(call, leasehold.election(nameOf(call)))
+    const { candidate: name, priority, preempt, token } = candidate
     const options = { candidate: name, priority, preempt, value }
     const one = leasehold.election(nameOf(call), options)
     const remaining = await renewed(call.store, lease, ttl)

@@ -144,7 +144,7 @@ describeWith(PROMETHEUS, 'Prometheus with examples/discovery/prometheus.yml', ()
     const { key, value } = registry.entry('web', 'dies', spec)
     const granted = await store.grant({ holder: 'dead', ttl: 3000, claims: [{ key, value }] })
     if (granted.outcome === 'busy') throw new Error('busy')
-    const heartbeat = setInterval(() => void store.renew([granted.lease]), 500)
+    const heartbeat = setInterval(() => store.renew([granted.lease]).catch(() => {}), 500)
     // By http_sd and by eureka_sd.
     const both = (...ids: string[]) =>
       ['eureka', 'web'].flatMap((job) => ids.map((id) => `${job}/${id} eu-1`))

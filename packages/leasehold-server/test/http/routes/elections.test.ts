@@ -91,6 +91,17 @@ describe('an election over HTTP', () => {
     expect([status, body.by, body.why]).toEqual([410, 'ops', 'disk full'])
   })
 
+  it('renews a claim on its key that has a foreign value, as a candidate with defaults', async () => {
+    for (const value of ['not JSON', '[1]', '{"candidate":5,"priority":"x"}']) {
+      const { store } = scene
+      const granted = await store.grant({ holder: 'h', ttl: 9000, claims: [{ key: KEY, value }] })
+      if (granted.outcome === 'busy') throw new Error('busy')
+      const { status, body } = await keep(granted.lease)
+      expect([status, body.candidate, body.term]).toEqual([200, 'h', granted.token])
+      expect((await scene.ask(`DELETE ${BASE}?lease=${granted.lease}`)).status).toBe(200)
+    }
+  })
+
   it('is observed: who leads now, and each change', async () => {
     const reader = await Reader.open(`${scene.server.url}${BASE}/events`)
     const leader = async () => {
