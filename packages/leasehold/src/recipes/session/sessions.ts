@@ -58,7 +58,9 @@ export class Sessions<Data = unknown> {
       throw invalid(`the new session is ${show(wanted)}: give an object such as { user, data }`)
     }
     checkNames('create', wanted, NEW_SESSION)
-    const { user, data = null } = wanted
+    const { user } = wanted
+    // `undefined` is refused: a variable without a value is more likely a mistake than no data.
+    const data = 'data' in wanted ? wanted.data : null
     const { ttl, max } = lifeOf(wanted, this.#options)
     const json = jsonOf(data, 'the data of the session')
     const id = this.#client.random.id()
