@@ -73,10 +73,13 @@ async function use(lock: Lock, requested: number): Promise<void> {
     send({ is: 'write', key, token })
     await sleep(Math.min(5, time))
   } while (now() < end && !leaving)
+  // A lease that had ended before the first look was never reported as held.
+  const wasReported = !first
   if (lock.state === 'lost') {
-    send({ is: 'lost', key, token, at: now(), reason: String(lock.signal.reason) })
+    const reason = String(lock.signal.reason)
+    if (wasReported) send({ is: 'lost', key, token, at: now(), reason })
     return
   }
-  send({ is: 'releases', key, token, at: now() })
+  if (wasReported) send({ is: 'releases', key, token, at: now() })
   await lock.release()
 }
