@@ -218,7 +218,8 @@ export class Member {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
     this.#process = child
-    this.#gone = once(child, 'exit').then(() => this.#exited())
+    // Not on 'exit', which can come before the last report of the process.
+    this.#gone = once(child, 'close').then(() => this.#onClose())
     const keep = (text: Buffer) => {
       this.#said = (this.#said + text).slice(-4000)
     }
@@ -233,7 +234,7 @@ export class Member {
         else if (report.is === 'left') this.#left = true
         receive(report)
       })
-      child.once('exit', () => reject(new Error(`${spec.name} did not start:\n${this.#said}`)))
+      child.once('close', () => reject(new Error(`${spec.name} did not start:\n${this.#said}`)))
     })
   }
 
@@ -271,7 +272,7 @@ export class Member {
     clearTimeout(late)
   }
 
-  #exited(): void {
+  #onClose(): void {
     if (!this.#ended && !this.#left) this.fault ??= `its process ended by itself:\n${this.#said}`
     this.#ended = true
   }
