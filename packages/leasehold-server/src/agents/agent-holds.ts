@@ -12,7 +12,7 @@ import { type Ahead, aheadInPool, aheadText, partiesAhead } from './ahead.ts'
 import { asksFor } from './asks.ts'
 import { type Ceilings, CeilingTimer, DEFAULT_CEILINGS } from './ceilings.ts'
 import { isoTime, noteOf } from './hold-note.ts'
-import { type Grip, HoldRecord } from './hold-record.ts'
+import { HoldRecord, type LockOrPermit } from './hold-record.ts'
 import type {
   AgentHoldsOptions,
   HoldView,
@@ -341,7 +341,7 @@ export class AgentHolds {
     return this.#outcomeOf(record, signal)
   }
 
-  #follow(record: HoldRecord, acquiring: Promise<Grip>): void {
+  #follow(record: HoldRecord, acquiring: Promise<LockOrPermit>): void {
     record.follow(
       acquiring,
       () => this.#clock.now(),
@@ -360,8 +360,8 @@ export class AgentHolds {
     return lock !== undefined
   }
 
-  async #holdNow(record: HoldRecord, grip: Grip): Promise<void> {
-    this.#follow(record, Promise.resolve(grip))
+  async #holdNow(record: HoldRecord, lockOrPermit: LockOrPermit): Promise<void> {
+    this.#follow(record, Promise.resolve(lockOrPermit))
     await record.settled
   }
 

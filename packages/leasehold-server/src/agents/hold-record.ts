@@ -4,7 +4,7 @@ import { type HoldNote, isoTime, noteText } from './hold-note.ts'
 import type { HoldView } from './hold-requests.ts'
 
 /** What a lock and a permit of a pool have in common. */
-export interface Grip {
+export interface LockOrPermit {
   readonly keys: readonly Key[]
   readonly claimToken: Token
   readonly signal: AbortSignal
@@ -50,7 +50,7 @@ export class HoldRecord implements RecordSpec {
   why: string | undefined = undefined
   /** Its agent has been told the current state under this handle. */
   isReported = false
-  grip: Grip | undefined = undefined
+  lockOrPermit: LockOrPermit | undefined = undefined
   /** Fulfilled when it no longer waits. */
   settled: Promise<void> = Promise.resolve()
 
@@ -65,13 +65,13 @@ export class HoldRecord implements RecordSpec {
   }
 
   /** Follows an acquisition to its end. `now` reads the clock; `changed` is called at each change. */
-  follow(acquiring: Promise<Grip>, now: () => number, changed: () => void): void {
+  follow(acquiring: Promise<LockOrPermit>, now: () => number, changed: () => void): void {
     this.settled = acquiring.then(
-      (grip) => {
-        this.hold(grip, now)
-        grip.signal.addEventListener('abort', () => {
+      (lockOrPermit) => {
+        this.hold(lockOrPermit, now)
+        lockOrPermit.signal.addEventListener('abort', () => {
           if (this.state !== 'held') return
-          this.lose(lossText(grip.signal.reason), now())
+          this.lose(lossText(lockOrPermit.signal.reason), now())
           changed()
         })
         changed()
@@ -83,17 +83,17 @@ export class HoldRecord implements RecordSpec {
     )
   }
 
-  hold(grip: Grip, now: () => number): void {
-    this.grip = grip
+  hold(lockOrPermit: LockOrPermit, now: () => number): void {
+    this.lockOrPermit = lockOrPermit
     if (this.state !== 'waiting') {
       // It was given up while the grant was on its way.
-      void grip.release().catch(() => {})
+      void lockOrPermit.release().catch(() => {})
       return
     }
     this.state = 'held'
     this.heldAt = now()
     this.isReported = false
-    if (grip.signal.aborted) this.lose(lossText(grip.signal.reason), now())
+    if (lockOrPermit.signal.aborted) this.lose(lossText(lockOrPermit.signal.reason), now())
   }
 
   lose(why: string, at: number): void {
@@ -110,7 +110,7 @@ export class HoldRecord implements RecordSpec {
     this.state = 'released'
     this.endedAt = at
     if (state === 'waiting') this.abandon.abort()
-    await this.grip?.release()
+    await this.lockOrPermit?.release()
   }
 
   get isOpen(): boolean {
@@ -123,7 +123,7 @@ export class HoldRecord implements RecordSpec {
 
   /** As its agent sees it. */
   get view(): HoldView {
-    const { handle, state, note, heldAt, askedAt, grip, why, endedAt } = this
+    const { handle, state, note, heldAt, askedAt, lockOrPermit, why, endedAt } = this
     const since = state === 'waiting' ? askedAt : (endedAt ?? heldAt ?? askedAt)
     return {
       hold: handle,
@@ -132,8 +132,8 @@ export class HoldRecord implements RecordSpec {
       purpose: note.purpose,
       for: note.for,
       since: isoTime(since),
-      ...(state === 'held' && { token: grip!.claimToken, until: isoTime(this.latest) }),
-      ...(grip?.resources && { resources: grip.resources }),
+      ...(state === 'held' && { token: lockOrPermit!.claimToken, until: isoTime(this.latest) }),
+      ...(lockOrPermit?.resources && { resources: lockOrPermit.resources }),
       ...(why !== undefined && { why }),
     }
   }

@@ -1,6 +1,6 @@
 import { delegate, LeaseholdError } from 'leasehold/port'
 import { describe, expect, it } from 'vitest'
-import { type Grip, HoldRecord } from '../../src/agents/hold-record.ts'
+import { HoldRecord, type LockOrPermit } from '../../src/agents/hold-record.ts'
 import { HOUR, handleOf, scene, stateOf, unreadable, wanted } from './holds-scene.ts'
 
 describe('the holds of a connection', () => {
@@ -284,8 +284,8 @@ describe('what ends a hold', () => {
       isReleased = true
     }
     const { signal } = new AbortController()
-    let resolve = (_grip: Grip) => {}
-    const promise = new Promise<Grip>((fulfil) => {
+    let resolve = (_acquired: LockOrPermit) => {}
+    const promise = new Promise<LockOrPermit>((fulfil) => {
       resolve = fulfil
     })
     const now = () => 0

@@ -49,8 +49,8 @@ export function outcomeAnswer(
 ): Omit<OutcomeAnswer, 'notices'> {
   switch (outcome.state) {
     case 'held': {
-      const { handle, note, grip, latest } = outcome.record
-      const { resources, claimToken: token } = grip!
+      const { handle, note, lockOrPermit, latest } = outcome.record
+      const { resources, claimToken: token } = lockOrPermit!
       return {
         state: 'held',
         hold: handle,
